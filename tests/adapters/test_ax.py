@@ -310,7 +310,7 @@ def test_rows_outside_of_the_space(client, change, message):
     [("0.5.0", "too old; version 1.3 works, 0.5.0"), ("9.1", "too new.*version 1.3 works")],
 )
 def test_versions_that_work_are_named(client, monkeypatch, version, message):
-    monkeypatch.setattr("gpattr.adapters.versions.installed_version", lambda package: version)
+    monkeypatch.setattr("gpattr.adapters.foreign.installed_version", lambda package: version)
     found = client._generation_strategy.adapter
     if version == "9.1":
         assert gpattr.as_posterior(found).outputs  # a newer one is tried

@@ -341,8 +341,10 @@ def test_bad_input(monkeypatch):
 )
 def test_other_versions(monkeypatch, installed, message):
     surrogate = GaussianProcessSurrogate()
-    monkeypatch.setattr("gpattr.adapters.versions.installed_version", lambda package: installed)
-    monkeypatch.setattr("gpattr.adapters.baybe_models._members", lambda model: model.renamed)
+    monkeypatch.setattr("gpattr.adapters.foreign.installed_version", lambda package: installed)
+    monkeypatch.setattr(
+        "gpattr.adapters.optimisers.baybe_models._members", lambda model: model.renamed
+    )
     with pytest.raises(UnsupportedModelError, match=message):
         gpattr.as_posterior(surrogate)
 

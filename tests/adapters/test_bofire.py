@@ -338,7 +338,9 @@ def test_engineered_features_are_refused_by_name():
     [("0.0.9", "too old; version 0.5 works, 0.0.9 is installed"), ("0.99", "too new")],
 )
 def test_other_versions(monkeypatch, strategy, installed, message):
-    monkeypatch.setattr("gpattr.adapters.versions.installed_version", lambda package: installed)
-    monkeypatch.setattr("gpattr.adapters.bofire_models._best", lambda *given: strategy.renamed)
+    monkeypatch.setattr("gpattr.adapters.foreign.installed_version", lambda package: installed)
+    monkeypatch.setattr(
+        "gpattr.adapters.optimisers.bofire_models._best", lambda *given: strategy.renamed
+    )
     with pytest.raises(UnsupportedModelError, match=message):
         as_posterior(strategy)

@@ -7,7 +7,7 @@ from tests.reference.library_models import assert_explained
 GPy = pytest.importorskip("GPy", reason="GPy is tested in the environment of the extra test-gpflow")
 
 import gpattr  # noqa: E402
-from gpattr.adapters.gpy_models import translate  # noqa: E402
+from gpattr.adapters.kriging.gpy_models import KERNELS as TABLE  # noqa: E402
 from gpattr.exceptions import UnsupportedModelError  # noqa: E402
 
 K = GPy.kern
@@ -135,7 +135,7 @@ def test_the_model_is_left_as_it_was():
 )
 def test_kernels_that_are_not_supported(kernel, words):
     with pytest.raises(UnsupportedModelError, match=words):
-        translate(kernel() + K.RBF(3), 3)  # models of some of them cannot even be made
+        TABLE.translate(kernel() + K.RBF(3), 3)  # models of some of them cannot even be made
 
 
 def test_models_that_are_not_supported():

@@ -22,8 +22,8 @@ from gpytorch.variational import (
 from tests.reference.gpytorch_settings import exact_settings
 
 import gpattr
-from gpattr.adapters.gpytorch_models import copy_of
-from gpattr.adapters.gpytorch_predictions import (
+from gpattr.adapters.pytorch.gpytorch_models import copy_of
+from gpattr.adapters.pytorch.predictions import (
     DoubleByDefault,
     exact_moments,
     factor,

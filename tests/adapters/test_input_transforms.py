@@ -31,8 +31,11 @@ from torch.nn.functional import one_hot
 
 import gpattr
 from gpattr import Explainer
-from gpattr.adapters import scalar_maps
+from gpattr.adapters import columns
 from gpattr.exceptions import InvalidInputError, UnsupportedModelError
+from gpattr.kernels import Matern52, Select, SquaredExponential
+from gpattr.means import Linear
+from gpattr.posteriors import ExactPosterior
 
 IGNORED = ("botorch.exceptions.warnings.BotorchWarning", "UserWarning", "DeprecationWarning")
 pytestmark = [pytest.mark.filterwarnings(f"ignore::{warning}") for warning in IGNORED]
@@ -284,10 +287,11 @@ def test_logarithms_of_what_is_not_positive():
 @pytest.mark.parametrize(
     "part",
     [
-        scalar_maps.Affine(0.3, -2.0),
-        scalar_maps.Log10("x0"),
-        scalar_maps.Kumaraswamy(0.6, 1.7, 1e-7),
-        scalar_maps.Inverse(scalar_maps.Kumaraswamy(0.6, 1.7, 1e-7)),
+        columns.Affine(0.3, -2.0),
+        columns.Log("x0"),
+        columns.Logit("x0"),
+        columns.Kumaraswamy(0.6, 1.7, 1e-7),
+        columns.Inverse(columns.Kumaraswamy(0.6, 1.7, 1e-7)),
     ],
     ids=lambda part: type(part).__name__,
 )
@@ -296,3 +300,20 @@ def test_slopes_and_inverses_of_maps(part):
     numeric = (part.value(x + 1e-6) - part.value(x - 1e-6)) / 2e-6
     np.testing.assert_allclose(part.slope(x), numeric, rtol=1e-7)
     np.testing.assert_allclose(part.inverse(part.value(x)), x, rtol=1e-12)
+
+
+def test_a_posterior_behind_maps_predicts_what_it_predicts_of_their_values():
+    """Also with a mean that is not constant, and where only some of a kernel's parts see a map."""
+    rng = np.random.default_rng(0)
+    U = rng.normal(size=(12, 2))
+    kernel = Select(Matern52(0.8), [1]) + SquaredExponential([1.2, 0.7])
+    inner = ExactPosterior(kernel, U, np.sin(U).sum(axis=1), noise=0.05, mean=Linear([0.5, -1.0]))
+    maps = {0: (columns.Log("x0"), columns.Affine(0.2, 0.9))}
+    posterior = columns.posterior_behind(inner, maps)
+    W = U.copy()
+    W[:, 0] = columns.inverse(maps[0], U[:, 0])
+    for ours, known in zip(
+        posterior.predict(W, return_cov=True), inner.predict(U, return_cov=True), strict=True
+    ):
+        np.testing.assert_allclose(ours, known, rtol=1e-9, atol=1e-12)
+    gpattr.testing.check_posterior(posterior, W)

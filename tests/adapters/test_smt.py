@@ -216,13 +216,13 @@ def test_integers_and_other_models():
 
 
 def test_versions(monkeypatch):
-    from gpattr.adapters import versions
+    from gpattr.adapters import foreign
 
     model = trained(nugget=1e-8)
-    monkeypatch.setattr(versions, "installed_version", lambda package: "2.3.0")
+    monkeypatch.setattr(foreign, "installed_version", lambda package: "2.3.0")
     with pytest.raises(UnsupportedModelError, match=r"too old; version 2\.15 works, 2\.3\.0"):
         gpattr.as_posterior(model)
-    monkeypatch.setattr(versions, "installed_version", lambda package: "9.0")
+    monkeypatch.setattr(foreign, "installed_version", lambda package: "9.0")
     del model.X_norma
     with pytest.raises(UnsupportedModelError, match=r"too new.*X_norma.*; version 2\.15 works"):
         gpattr.as_posterior(model)

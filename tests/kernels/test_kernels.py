@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gpattr.adapters.rescaling import rescaled
+from gpattr.adapters.kernels import rescaled
 from gpattr.estimators import hyperparameters
 from gpattr.exceptions import InvalidInputError, UnsupportedModelError
 from gpattr.kernels import (

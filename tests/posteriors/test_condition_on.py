@@ -296,7 +296,7 @@ def test_bad_measurements(x, y, noise, message):
 
 
 def test_notes_and_names_stay():
-    from gpattr.adapters.notes import with_note
+    from gpattr.adapters.foreign import with_note
 
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     before = with_note(ExactPosterior(KERNEL, frame, Y, noise=0.1), "as it was")

@@ -11,7 +11,7 @@ import numpy as np
 
 from gpattr._core.array import to_numpy
 from gpattr._core.validation import check_flag, check_names, numbers
-from gpattr.adapters.devices import one_device
+from gpattr.adapters.foreign import one_device
 from gpattr.adapters.registry import Adapted, find_adapter
 from gpattr.adapters.verification import verify
 from gpattr.exceptions import (

@@ -6,21 +6,22 @@ from importlib import import_module
 
 from gpattr.adapters.registry import BUILT_IN
 
-# Library: package, module of its kernels, their table there, and further kernels.
-LIBRARIES: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
-    "scikit-learn": ("sklearn", "sklearn_kernels", "KERNELS", ()),
-    "GPyTorch": ("gpytorch", "gpytorch_kernels", "FORWARD", ()),
-    "BoTorch": ("botorch", "botorch_kernels", "FORWARD", ()),
-    "GPJax": ("gpjax", "gpjax_models", "KERNELS", ("RFF", "SumKernel", "ProductKernel")),
-    "tinygp": ("tinygp", "tinygp_models", "KERNELS", ()),
-    "GPflow": ("gpflow", "gpflow_models", "KERNELS", ("Sum", "Product")),
-    "SMT": ("smt", "smt_models", "KERNELS", ()),
-    "OpenTURNS": ("openturns", "openturns_models", "KERNELS", ()),
-    "PyMC": ("pymc", "pymc_models", "KERNELS", ("Add", "Prod")),
-    "GPy": ("GPy", "gpy_models", "KERNELS", ("Add", "Prod")),
-    "Emukit": ("emukit", "gpy_models", "KERNELS", ("Add", "Prod")),
-    "george": ("george", "george_models", "KERNELS", ("Sum", "Product")),
+# Library: package, and module of its kernels.
+LIBRARIES: dict[str, tuple[str, str]] = {
+    "scikit-learn": ("sklearn", "scikit_learn.models"),
+    "GPyTorch": ("gpytorch", "pytorch.kernels"),
+    "BoTorch": ("botorch", "pytorch.kernels"),
+    "GPJax": ("gpjax", "jax_models.gpjax_models"),
+    "tinygp": ("tinygp", "jax_models.tinygp_models"),
+    "GPflow": ("gpflow", "kriging.gpflow_models"),
+    "SMT": ("smt", "kriging.smt_models"),
+    "OpenTURNS": ("openturns", "kriging.openturns_models"),
+    "PyMC": ("pymc", "kriging.pymc_models"),
+    "GPy": ("GPy", "kriging.gpy_models"),
+    "Emukit": ("emukit", "kriging.gpy_models"),
+    "george": ("george", "kriging.george_models"),
 }
+TABLES = {"GPyTorch": "GPYTORCH", "BoTorch": "BOTORCH"}  # that share one
 DIFFERENTIATED = ("GPyTorch", "BoTorch", "GPJax", "tinygp")
 SHOWN = {"Emukit": "as GPy"}
 # Optimiser: the packages of its classes (results of scikit-optimize are SciPy's), and its kernels.
@@ -43,9 +44,10 @@ BASES = ("Abstract", "Adapter")
 def library_table() -> str:
     """Return a Markdown table: the supported models and kernels of each library."""
     lines = ["| library | models | kernels |", "|---|---|---|"]
-    for library, (package, module, table, more) in LIBRARIES.items():
-        kernels = [*getattr(import_module(f"gpattr.adapters.{module}"), table), *more]
-        own = [name for name in kernels if not name.startswith("_")]
+    for library, (package, module) in LIBRARIES.items():
+        kernels = import_module(f"gpattr.adapters.{module}")
+        rules = getattr(kernels, TABLES.get(library, ""), kernels.KERNELS.rules)
+        own = [name for name in rules if not name.startswith("_")]
         own = [name for name in own if name not in OF_OTHERS.get(library, ())]
         shown = SHOWN.get(library) or _listed(own)
         if library == "BoTorch":

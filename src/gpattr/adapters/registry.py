@@ -14,6 +14,7 @@ import numpy as np
 
 from gpattr._core.arguments import a_function, instance, some_rows
 from gpattr._core.validation import check_flag, positive_scalar
+from gpattr.adapters.foreign import reading
 from gpattr.exceptions import InvalidInputError
 from gpattr.posteriors import Posterior
 
@@ -24,8 +25,8 @@ ENTRY_POINTS = "gpattr.adapters"
 class Adapted:
     """A posterior, with the foreign library's own predictions for comparison.
 
-    ``predict(X)`` returns mean and variance of f, (n,) or (n, P) each. ``points`` (n, d) are rows
-    where the two are compared. ``accuracy`` is the relative accuracy of the library's own
+    ``predict(X)`` returns mean and variance of f, (n,) or (n, outputs) each. ``points`` (n, d) are
+    rows where the two are compared. ``accuracy`` is the relative accuracy of the library's own
     arithmetic on a perfectly conditioned model. Points that are ``mixable`` are also compared
     between and beyond each other. ``joint(X)`` returns the covariance of f, (n, n), where the
     library has it for one output; it is compared too.
@@ -67,79 +68,93 @@ Adapter = Callable[..., Adapted]
 
 # "package.Class" -> module of this folder and its function. Subclasses are found by their bases.
 BUILT_IN: dict[str, tuple[str, str]] = {
-    "sklearn.GaussianProcessRegressor": ("sklearn_models", "regressor"),
-    "sklearn.GaussianProcessClassifier": ("sklearn_models", "classifier"),
-    "sklearn.BayesianRidge": ("sklearn_models", "linear"),
-    "sklearn.ARDRegression": ("sklearn_models", "linear"),
-    "botorch.SingleTaskGP": ("botorch_models", "single_task"),
-    "botorch.MixedSingleTaskGP": ("botorch_models", "single_task"),
-    "botorch.AdditiveMapSaasSingleTaskGP": ("botorch_models", "single_task"),
-    "botorch.MultiTaskGP": ("botorch_tasks", "multi_task"),
-    "botorch.SaasFullyBayesianMultiTaskGP": ("botorch_tasks", "fully_bayesian_multi_task"),
-    "botorch.KroneckerMultiTaskGP": ("botorch_tasks", "kronecker"),
-    "botorch.HeterogeneousMTGP": ("botorch_tasks", "heterogeneous"),
-    "botorch.HigherOrderGP": ("botorch_tasks", "refused"),
-    "botorch.LatentKroneckerGP": ("botorch_tasks", "refused"),
-    "botorch.PairwiseGP": ("botorch_pairwise", "pairwise"),
-    "botorch.ModelListGP": ("botorch_models", "model_list"),
-    "botorch.SaasFullyBayesianSingleTaskGP": ("botorch_models", "fully_bayesian"),
-    "botorch.FullyBayesianSingleTaskGP": ("botorch_models", "fully_bayesian"),
-    "botorch.EnsembleMapSaasSingleTaskGP": ("botorch_models", "fully_bayesian"),
-    "botorch.SingleTaskVariationalGP": ("botorch_models", "single_task_variational"),
-    "gpytorch.ExactGP": ("gpytorch_models", "exact"),
-    "gpytorch.ApproximateGP": ("gpytorch_variational", "variational"),
-    "gpytorch.DeepGP": ("gpytorch_deep", "deep"),
-    "tinygp.GaussianProcess": ("tinygp_models", "gaussian_process"),
-    "tinygp.ConditionResult": ("tinygp_models", "condition_result"),
-    "gpjax.AbstractVariationalFamily": ("gpjax_models", "unconditioned"),
-    "gpjax.ConjugateModel": ("gpjax_models", "model"),
-    "gpjax.ExactPosterior": ("gpjax_models", "exact"),
-    "gpjax.SparsePosterior": ("gpjax_models", "sparse"),
-    "gpjax.CollapsedPosterior": ("gpjax_models", "collapsed"),
-    "gpflow.GPR": ("gpflow_models", "exact"),
-    "gpflow.SGPR": ("gpflow_models", "collapsed"),
-    "gpflow.SVGP": ("gpflow_models", "variational"),
-    "gpflow.VGP": ("gpflow_models", "variational"),
-    "baybe.Campaign": ("baybe_models", "campaign"),
-    "baybe.GaussianProcessSurrogate": ("baybe_models", "surrogate"),
-    "baybe.CompositeSurrogate": ("baybe_models", "surrogate"),
-    "bofire.BotorchStrategy": ("bofire_models", "strategy"),
-    "bofire.BotorchSurrogates": ("bofire_models", "surrogates"),
-    "bofire.BotorchSurrogate": ("bofire_models", "surrogate"),
-    "skopt.GaussianProcessRegressor": ("skopt_models", "regressor"),
-    "skopt.Optimizer": ("skopt_models", "optimizer"),
-    "scipy.OptimizeResult": ("skopt_models", "result"),
-    "ax.Client": ("ax_models", "client"),
-    "ax.AxClient": ("ax_models", "client"),
-    "ax.TorchAdapter": ("ax_models", "adapter"),
-    "ax.Adapter": ("ax_models", "adapter"),
-    "trieste.GPflowPredictor": ("trieste_models", "wrapper"),
-    "trieste.OptimizationResult": ("trieste_models", "result"),
-    "trieste.Record": ("trieste_models", "record"),
-    "trieste.AskTellOptimizer": ("trieste_models", "ask_tell"),
-    "trieste.AskTellOptimizerNoTraining": ("trieste_models", "ask_tell"),
-    "smt.KRG": ("smt_models", "kriging"),
-    "smt.KPLS": ("smt_models", "kriging"),
-    "smt.KPLSK": ("smt_models", "kriging"),
-    "smt.GEKPLS": ("smt_models", "kriging"),
-    "smt.SGP": ("smt_models", "sparse"),
-    "openturns.GaussianProcessRegression": ("openturns_models", "algorithm"),
-    "openturns.GaussianProcessRegressionResult": ("openturns_models", "regression"),
-    "openturns.KrigingAlgorithm": ("openturns_models", "algorithm"),
-    "openturns.KrigingResult": ("openturns_models", "kriging"),
-    "pymc.Marginal": ("pymc_models", "marginal"),
-    "pymc.MarginalApprox": ("pymc_models", "approximate"),
-    "pymc.Latent": ("pymc_models", "latent"),
-    "pymc.TP": ("pymc_models", "student"),
-    "GPy.GPRegression": ("gpy_models", "exact"),
-    "GPy.GPHeteroscedasticRegression": ("gpy_models", "exact"),
-    "GPy.SparseGPRegression": ("gpy_models", "sparse"),
-    "emukit.GPyModelWrapper": ("gpy_models", "wrapper"),
-    "emukit.SimpleGaussianProcessModel": ("gpy_models", "simple"),
-    "george.GP": ("george_models", "gaussian_process"),
-    "sklearn.Pipeline": ("sklearn_pipelines", "pipeline"),
-    "sklearn.TransformedTargetRegressor": ("sklearn_pipelines", "target"),
-    "sklearn.BaseSearchCV": ("sklearn_pipelines", "search"),
+    "sklearn.GaussianProcessRegressor": ("scikit_learn.models", "regressor"),
+    "sklearn.GaussianProcessClassifier": ("scikit_learn.models", "classifier"),
+    "sklearn.BayesianRidge": ("scikit_learn.models", "linear"),
+    "sklearn.ARDRegression": ("scikit_learn.models", "linear"),
+    "botorch.SingleTaskGP": ("pytorch.botorch_models", "single_task"),
+    "botorch.MixedSingleTaskGP": ("pytorch.botorch_models", "single_task"),
+    "botorch.AdditiveMapSaasSingleTaskGP": ("pytorch.botorch_models", "single_task"),
+    "botorch.MultiTaskGP": ("pytorch.botorch_tasks", "multi_task"),
+    "botorch.SaasFullyBayesianMultiTaskGP": ("pytorch.botorch_tasks", "fully_bayesian_multi_task"),
+    "botorch.KroneckerMultiTaskGP": ("pytorch.botorch_tasks", "kronecker"),
+    "botorch.HeterogeneousMTGP": ("pytorch.botorch_tasks", "heterogeneous"),
+    "botorch.HigherOrderGP": ("pytorch.botorch_tasks", "refused"),
+    "botorch.LatentKroneckerGP": ("pytorch.botorch_tasks", "refused"),
+    "botorch.PairwiseGP": ("pytorch.botorch_models", "pairwise"),
+    "botorch.ModelListGP": ("pytorch.botorch_models", "model_list"),
+    "botorch.SaasFullyBayesianSingleTaskGP": ("pytorch.botorch_models", "fully_bayesian"),
+    "botorch.FullyBayesianSingleTaskGP": ("pytorch.botorch_models", "fully_bayesian"),
+    "botorch.EnsembleMapSaasSingleTaskGP": ("pytorch.botorch_models", "fully_bayesian"),
+    "botorch.SingleTaskVariationalGP": ("pytorch.botorch_models", "single_task_variational"),
+    "gpytorch.ExactGP": ("pytorch.gpytorch_models", "exact"),
+    "gpytorch.ApproximateGP": ("pytorch.gpytorch_variational", "variational"),
+    "gpytorch.DeepGP": ("pytorch.gpytorch_deep", "deep"),
+    "tinygp.GaussianProcess": ("jax_models.tinygp_models", "gaussian_process"),
+    "tinygp.ConditionResult": ("jax_models.tinygp_models", "condition_result"),
+    "gpjax.AbstractVariationalFamily": ("jax_models.gpjax_models", "unconditioned"),
+    "gpjax.ConjugateModel": ("jax_models.gpjax_models", "model"),
+    "gpjax.ExactPosterior": ("jax_models.gpjax_models", "exact"),
+    "gpjax.SparsePosterior": ("jax_models.gpjax_models", "sparse"),
+    "gpjax.CollapsedPosterior": ("jax_models.gpjax_models", "collapsed"),
+    "gpflow.GPR": ("kriging.gpflow_models", "exact"),
+    "gpflow.SGPR": ("kriging.gpflow_models", "collapsed"),
+    "gpflow.SVGP": ("kriging.gpflow_models", "variational"),
+    "gpflow.VGP": ("kriging.gpflow_models", "variational"),
+    "baybe.Campaign": ("optimisers.baybe_models", "campaign"),
+    "baybe.GaussianProcessSurrogate": ("optimisers.baybe_models", "surrogate"),
+    "baybe.CompositeSurrogate": ("optimisers.baybe_models", "surrogate"),
+    "bofire.BotorchStrategy": ("optimisers.bofire_models", "strategy"),
+    "bofire.BotorchSurrogates": ("optimisers.bofire_models", "surrogates"),
+    "bofire.BotorchSurrogate": ("optimisers.bofire_models", "surrogate"),
+    "skopt.GaussianProcessRegressor": ("optimisers.skopt_models", "regressor"),
+    "skopt.Optimizer": ("optimisers.skopt_models", "optimizer"),
+    "scipy.OptimizeResult": ("optimisers.skopt_models", "result"),
+    "ax.Client": ("optimisers.ax_models", "client"),
+    "ax.AxClient": ("optimisers.ax_models", "client"),
+    "ax.TorchAdapter": ("optimisers.ax_models", "adapter"),
+    "ax.Adapter": ("optimisers.ax_models", "adapter"),
+    "trieste.GPflowPredictor": ("optimisers.trieste_models", "wrapper"),
+    "trieste.OptimizationResult": ("optimisers.trieste_models", "result"),
+    "trieste.Record": ("optimisers.trieste_models", "record"),
+    "trieste.AskTellOptimizer": ("optimisers.trieste_models", "ask_tell"),
+    "trieste.AskTellOptimizerNoTraining": ("optimisers.trieste_models", "ask_tell"),
+    "smt.KRG": ("kriging.smt_models", "kriging"),
+    "smt.KPLS": ("kriging.smt_models", "kriging"),
+    "smt.KPLSK": ("kriging.smt_models", "kriging"),
+    "smt.GEKPLS": ("kriging.smt_models", "kriging"),
+    "smt.SGP": ("kriging.smt_models", "sparse"),
+    "openturns.GaussianProcessRegression": ("kriging.openturns_models", "algorithm"),
+    "openturns.GaussianProcessRegressionResult": ("kriging.openturns_models", "regression"),
+    "openturns.KrigingAlgorithm": ("kriging.openturns_models", "algorithm"),
+    "openturns.KrigingResult": ("kriging.openturns_models", "kriging"),
+    "pymc.Marginal": ("kriging.pymc_models", "marginal"),
+    "pymc.MarginalApprox": ("kriging.pymc_models", "approximate"),
+    "pymc.Latent": ("kriging.pymc_models", "latent"),
+    "pymc.TP": ("kriging.pymc_models", "student"),
+    "GPy.GPRegression": ("kriging.gpy_models", "exact"),
+    "GPy.GPHeteroscedasticRegression": ("kriging.gpy_models", "exact"),
+    "GPy.SparseGPRegression": ("kriging.gpy_models", "sparse"),
+    "emukit.GPyModelWrapper": ("kriging.gpy_models", "wrapper"),
+    "emukit.SimpleGaussianProcessModel": ("kriging.gpy_models", "simple"),
+    "george.GP": ("kriging.george_models", "gaussian_process"),
+    "sklearn.Pipeline": ("scikit_learn.pipelines", "pipeline"),
+    "sklearn.TransformedTargetRegressor": ("scikit_learn.pipelines", "target"),
+    "sklearn.BaseSearchCV": ("scikit_learn.pipelines", "search"),
+}
+# Packages whose models are read from attributes that are not all public: distribution and version.
+TESTED = {
+    "ax": ("ax-platform", "1.3"),
+    "baybe": ("baybe", "0.15"),
+    "bofire": ("bofire", "0.5"),
+    "george": ("george", "0.4.4"),
+    "GPy": ("GPy", "1.13"),
+    "openturns": ("openturns", "1.27"),
+    "pymc": ("pymc", "5.28"),
+    "scipy": ("scikit-optimize", "0.10"),  # results of scikit-optimize are SciPy's
+    "skopt": ("scikit-optimize", "0.10"),
+    "smt": ("smt", "2.15"),
+    "trieste": ("trieste", "4.6"),
 }
 REGISTERED: dict[str, Adapter] = {}
 
@@ -180,7 +195,9 @@ def find_adapter(model: Any) -> Adapter | None:
             return REGISTERED[name]
         if name in BUILT_IN:
             module, function = BUILT_IN[name]
-            return getattr(import_module(f"gpattr.adapters.{module}"), function)
+            adapter = getattr(import_module(f"gpattr.adapters.{module}"), function)
+            tested = TESTED.get(name.partition(".")[0])
+            return adapter if tested is None else reading(*tested)(adapter)
     announced = _announced()
     return next((announced[name] for name in names if name in announced), None)
 

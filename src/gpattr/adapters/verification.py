@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpattr._core.array import to_numpy
-from gpattr.adapters.differentiated_kernels import Differentiated
+from gpattr.adapters.differentiated import Differentiated
 from gpattr.adapters.registry import Adapted
 from gpattr.exceptions import UnsupportedModelError
 from gpattr.posteriors import Posterior

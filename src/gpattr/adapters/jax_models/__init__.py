@@ -1,0 +1,1 @@
+"""Models of GPJax and tinygp."""

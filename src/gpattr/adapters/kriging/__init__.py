@@ -1,0 +1,1 @@
+"""Libraries for Gaussian processes whose adapters are one file each."""

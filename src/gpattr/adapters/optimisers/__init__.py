@@ -1,0 +1,1 @@
+"""Optimisers: their models in the user's own parameters."""
