@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 
 from gpattr._core.deprecation import renamed_argument
 from gpattr._core.randomness import RandomLike
+from gpattr.explainer.attributions import Groups
 from gpattr.explainer.explainer import Explainer
-from gpattr.explainer.players import Groups
 from gpattr.operators import Operator
 from gpattr.posteriors import TOLERANCE
 from gpattr.quantities import Quantity

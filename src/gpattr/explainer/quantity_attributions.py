@@ -18,7 +18,7 @@ from gpattr.distributions import Point
 from gpattr.exceptions import InvalidInputError, ToleranceError, UnsupportedModelError
 from gpattr.explainer.landscapes import AcquisitionLandscape, MomentLandscape, landscape
 from gpattr.explainer.path_quadrature import LENGTH, MOST_AT_FIRST, path_integrals
-from gpattr.explainer.results import Setting
+from gpattr.explainer.results import ExplainedRows
 from gpattr.explanation.explanation import Explanation
 from gpattr.operators import Coalitions, IntegratedGradients, Operator, Paths, Shapley
 from gpattr.operators.players import MOST_PLAYERS
@@ -83,29 +83,33 @@ def check_quantity(
 
 
 def of_quantity(
-    posterior: Posterior, quantity: Quantity, setting: Setting, what: str, evaluation: Evaluation
+    posterior: Posterior,
+    quantity: Quantity,
+    asked: ExplainedRows,
+    what: str,
+    evaluation: Evaluation,
 ) -> Explanation:
     """Return the explanation of a quantity of a posterior that predicts ``what``."""
-    surface, operator = landscape(posterior, quantity), setting.operator
+    surface, operator = landscape(posterior, quantity), asked.operator
     name = quantity.words(what)
-    predictions = surface.value(setting.rows)
-    base_values = setting.base_values(
+    predictions = surface.value(asked.rows)
+    base_values = asked.base_values(
         lambda points: surface.value(posterior.rows("baseline", points)), posterior
     )
-    _require_finite(predictions, base_values, name, setting.shared["row_names"])
-    size = _at_ends(lambda X: np.abs(surface.value(X)), operator, setting.rows)
+    _require_finite(predictions, base_values, name, asked.shared["row_names"])
+    size = _at_ends(lambda X: np.abs(surface.value(X)), operator, asked.rows)
     if isinstance(operator, Shapley):
-        if setting.gathering is not None:
-            operator = operator.encoded(setting.gathering)
-        found = _by_coalitions(surface, operator, setting.rows, name)
+        if asked.gathering is not None:
+            operator = operator.encoded(asked.gathering)
+        found = _by_coalitions(surface, operator, asked.rows, name)
     else:
         assert isinstance(operator, IntegratedGradients)
-        found = _by_paths(posterior, surface, operator, setting.rows, size)
-        if setting.gathering is not None:
-            columns = int(setting.gathering.sum(axis=0).max())
+        found = _by_paths(posterior, surface, operator, asked.rows, size)
+        if asked.gathering is not None:
+            columns = int(asked.gathering.sum(axis=0).max())
             found = replace(
                 found,
-                values=found.values @ setting.gathering,
+                values=found.values @ asked.gathering,
                 error=found.error * columns,
                 rounding=found.rounding * columns,
             )
@@ -114,8 +118,8 @@ def of_quantity(
     error = found.error + np.abs(delta) + 4.0 * EPS * np.abs(found.values).sum(axis=(0, 2))
     largest = np.maximum(size, np.abs(found.values).max(axis=(0, 2), initial=0.0))
     # The quantity itself is rounded at both ends.
-    rounding = found.rounding + 2.0 * _at_ends(surface.value_error, operator, setting.rows)
-    _require_good(error, rounding, largest, evaluation.tolerance, name, setting.shared["row_names"])
+    rounding = found.rounding + 2.0 * _at_ends(surface.value_error, operator, asked.rows)
+    _require_good(error, rounding, largest, evaluation.tolerance, name, asked.shared["row_names"])
     whole = Explanation(
         distribution=Point(total),
         predictions=predictions,
@@ -124,15 +128,15 @@ def of_quantity(
         error=error,
         delta=delta,
         quantity=name,
-        **setting.shared,
+        **asked.shared,
     )
-    return replace(whole, parts=_parts(whole, surface, setting, posterior, found.values))
+    return replace(whole, parts=_parts(whole, surface, asked, posterior, found.values))
 
 
 def _parts(
     whole: Explanation,
     surface: MomentLandscape | AcquisitionLandscape,
-    setting: Setting,
+    asked: ExplainedRows,
     posterior: Posterior,
     values: np.ndarray,
 ) -> dict[str, Explanation]:
@@ -150,7 +154,7 @@ def _parts(
         def mean_at(points: Array) -> np.ndarray:
             return surface.posterior_mean(posterior.rows("baseline", points))
 
-        mean, base = surface.posterior_mean(setting.rows), setting.base_values(mean_at, posterior)
+        mean, base = surface.posterior_mean(asked.rows), asked.base_values(mean_at, posterior)
         ends["exploit"] = mean, base
         ends["explore"] = whole.predictions - mean, whole.base_values - base
     return {

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,6 @@ from gpattr._core.validation import (
 )
 from gpattr.encoders import Encoder
 from gpattr.exceptions import InvalidInputError
-from gpattr.explainer.records import as_frame
 from gpattr.operators import Baselines, Marginals
 from gpattr.posteriors import Posterior
 
@@ -97,7 +97,12 @@ class Rows:
     def names(self, X: Any) -> Names:
         """Return the names of the columns that the posterior sees; those of X if it has none."""
         own = self.columns or (None if is_series(X) else column_names(X))
-        return own or tuple(f"x{i}" for i in range(self.posterior.n_columns))
+        return own or self._positions
+
+    @cached_property
+    def _positions(self) -> Names:
+        """The names of columns that have none."""
+        return tuple(f"x{i}" for i in range(self.posterior.n_columns))
 
     def data(self, rows: Array) -> np.ndarray:
         """Return rows as one number a feature, (n, features); NaN for categories and dates."""
@@ -118,8 +123,9 @@ class Rows:
 
     def matrix(self, name: str, X: Any) -> Array:
         """Return rows as numbers."""
-        X = as_frame(X, self._value_names)
         like = self.posterior.like
+        if not isinstance(X, np.ndarray):
+            X = as_frame(X, self._value_names)
         if self.by_baseline:
             self._refuse_other_order(name, column_names(X))
         if self.encoder is not None:
@@ -276,11 +282,12 @@ def _averaged(baselines: Baselines) -> str:
 
 def row_names(X: Any, n: int) -> RowNames:
     """Return what the rows of X are called: the index of a frame, else their positions."""
-    labels = list(X.index) if is_frame(X) and hasattr(X, "index") else range(n)
+    if not (is_frame(X) and hasattr(X, "index")):
+        return tuple(range(n))
     whole = (int, np.integer)
     return tuple(
         int(label) if isinstance(label, whole) and not isinstance(label, bool) else str(label)
-        for label in labels
+        for label in X.index
     )
 
 
@@ -296,3 +303,32 @@ def row_name(x: Any) -> str | int | None:
     if name is None or (isinstance(name, (int, np.integer)) and not isinstance(name, bool)):
         return None if name is None else int(name)
     return str(name)
+
+
+def as_frame(X: Any, names: Names | None) -> Any:
+    """Return dictionaries {parameter: value}, one or a list of them, as a frame; others as is.
+
+    With ``names``, those of a model with categories, lists of values in their order are taken too.
+    """
+    records = [X] if isinstance(X, Mapping) and not is_frame(X) else X
+    if not isinstance(records, (list, tuple)) or not records:
+        return X
+    if all(isinstance(record, Mapping) and not is_frame(record) for record in records):
+        import pandas as pd
+
+        return pd.DataFrame([dict(record) for record in records])
+    if names is None:
+        return X
+    rows = [records] if all(_is_value(value) for value in records) else records
+    if all(
+        isinstance(row, (list, tuple)) and len(row) == len(names) and all(map(_is_value, row))
+        for row in rows
+    ):
+        import pandas as pd
+
+        return pd.DataFrame(list(map(list, rows)), columns=list(names))
+    return X
+
+
+def _is_value(value: Any) -> bool:
+    return isinstance(value, str) or not hasattr(value, "__len__")

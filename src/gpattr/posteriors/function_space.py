@@ -262,11 +262,11 @@ class FunctionSpacePosterior(Posterior):
         with np.errstate(over="ignore", invalid="ignore"):
             distance = self.kernel.n_lengthscales(X - self.inputs[0])
             size = self.kernel.diagonal(X)
-        finite = to_numpy(namespace(X).isfinite(size))
+        finite = namespace(X).isfinite(size)
         if not finite.all():
+            row = int(to_numpy(finite).argmin())
             raise InvalidInputError(
-                f"{name}: row {int(finite.argmin())} lies so far out that its prior variance is not"
-                " finite"
+                f"{name}: row {row} lies so far out that its prior variance is not finite"
             )
         if not (distance < FARTHEST).all():
             row = int(distance.argmax())
