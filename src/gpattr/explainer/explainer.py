@@ -29,7 +29,6 @@ from gpattr.explainer.rows import Rows, row_names
 from gpattr.explainer.task import Task
 from gpattr.operators import Baselines, Operator
 from gpattr.posteriors import TOLERANCE, Evaluation, MultiOutputPosterior, Posterior
-from gpattr.quantities import Quantity
 
 if TYPE_CHECKING:
     from gpattr.explanation.baseline_sensitivity import BaselineSensitivity
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from gpattr.explanation.importance import Importance
     from gpattr.explanation.interactions import InteractionExplanation
     from gpattr.explanation.next_measurement import NextMeasurement
+    from gpattr.quantities import Quantity
 
 OUTPUTS = ("latent", "probability")
 SHOWN = (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,7 +29,9 @@ from gpattr.explainer.rows import RowNames, Rows, row_names
 from gpattr.explanation.multi_output import MultiOutputExplanation
 from gpattr.operators import Baselines, Operator
 from gpattr.posteriors import UNCERTAINTY, Bound, Evaluation, MultiOutputPosterior, Posterior
-from gpattr.quantities import Quantity
+
+if TYPE_CHECKING:
+    from gpattr.quantities import Quantity
 
 
 @dataclass(frozen=True, eq=False)

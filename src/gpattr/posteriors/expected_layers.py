@@ -22,7 +22,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
-from scipy.stats import qmc
 
 from gpattr._core.array import to_numpy
 from gpattr._core.memory import blocks
@@ -167,6 +166,8 @@ def normals_of(dimension: int) -> np.ndarray:
     if not dimension:
         return np.zeros((1, 0))
     options: list[dict[str, Any]] = [{"seed": seed} for seed in range(REPLICATES)]  # rng= from 1.15
+    from scipy.stats import qmc  # which takes long to import
+
     parts = [qmc.Sobol(dimension, **each).random(POINTS) for each in options]
     normals = ndtri(np.clip(np.concatenate(parts), 1e-12, 1.0 - 1e-12))
     normals.flags.writeable = False
