@@ -12,7 +12,7 @@ from gpattr._core.array import Array, to_numpy
 from gpattr._core.memory import blocks
 from gpattr._core.validation import beside
 from gpattr.exceptions import InvalidInputError
-from gpattr.explainer.attributions import attribution_name, require_features
+from gpattr.explainer.attributions import require_features
 from gpattr.explainer.probability import mean_probability
 from gpattr.explainer.rows import Rows, row_names
 from gpattr.explainer.task import Task
@@ -46,7 +46,7 @@ def sensitivity_of(task: Task, X: Any, baselines: Any) -> BaselineSensitivity:
         row_names=row_names(X, len(rows)),
         quantity=task.words,
         baseline_name=task.baseline_name,
-        attribution=attribution_name(task.attribution),
+        attribution=task.attribution_name,
     )
 
 

@@ -12,7 +12,7 @@ from gpattr._core.array import Array, LinAlgError, cholesky, product, to_numpy
 from gpattr._core.memory import blocks, check_memory
 from gpattr._core.validation import Names, beside, read_only
 from gpattr.closed_forms.table import Formulas
-from gpattr.explainer.attributions import attribution_name, require_features
+from gpattr.explainer.attributions import require_features
 from gpattr.explainer.batches import batches_of
 from gpattr.explainer.importance_measures import (
     MEASURES,
@@ -61,7 +61,7 @@ def importance_of(
         groups=None if sums is None else sums.members,
         quantity=task.words if known is None else known.quantity,
         baseline_name=task.baseline_name if baselines is None else "one per row",
-        attribution=attribution_name(task.attribution),
+        attribution=task.attribution_name,
     )
 
 

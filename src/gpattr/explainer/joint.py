@@ -8,7 +8,7 @@ from typing import Any
 from gpattr._core.array import FloatArray, to_numpy
 from gpattr._core.validation import beside
 from gpattr.exceptions import UnsupportedModelError
-from gpattr.explainer.attributions import attribution_name, require_features
+from gpattr.explainer.attributions import require_features
 from gpattr.explainer.rows import row_name
 from gpattr.explainer.task import Task
 from gpattr.explanation.contributions import Contributions
@@ -51,5 +51,5 @@ def contributions_to(task: Task, x: Any, feature: Any) -> Contributions:
         quantity=task.words,
         row_name=row_name(x),
         baseline_name=task.baseline_name,
-        attribution=attribution_name(task.attribution),
+        attribution=task.attribution_name,
     )

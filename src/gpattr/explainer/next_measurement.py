@@ -9,7 +9,7 @@ import numpy as np
 
 from gpattr._core.array import Array, to_numpy
 from gpattr.exceptions import UnsupportedModelError
-from gpattr.explainer.attributions import attribution_name, require_features
+from gpattr.explainer.attributions import require_features
 from gpattr.explainer.rows import row_names
 from gpattr.explainer.task import Task
 from gpattr.explanation.grouping import feature_index
@@ -66,7 +66,7 @@ def next_measurement(
         row_names(X, len(rows)),
         quantity=task.words,
         baseline_name=task.baseline_name if baselines is None else "one per row",
-        attribution=attribution_name(task.attribution),
+        attribution=task.attribution_name,
         outcomes=outcomes,
     )
 

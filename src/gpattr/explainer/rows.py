@@ -53,6 +53,7 @@ class Rows:
         baseline: Any,
     ) -> None:
         self.posterior = posterior
+        self.n_columns = posterior.n_columns
         self.encoder: Encoder | None = posterior.encoder
         known = posterior.feature_names
         if self.encoder is not None:
@@ -102,7 +103,7 @@ class Rows:
     @cached_property
     def _positions(self) -> Names:
         """The names of columns that have none."""
-        return tuple(f"x{i}" for i in range(self.posterior.n_columns))
+        return tuple(f"x{i}" for i in range(self.n_columns))
 
     def data(self, rows: Array) -> np.ndarray:
         """Return rows as one number a feature, (n, features); NaN for categories and dates."""
@@ -131,7 +132,7 @@ class Rows:
         if self.encoder is not None:
             return beside(name, self.encoder.encode(name, X), like)
         return as_matrix(
-            name, X, names=self.columns, n_features=self.posterior.n_columns, like=like
+            name, X, names=self.columns, n_features=self.n_columns, like=like
         )
 
     def _refuse_other_order(self, name: str, own: Names | None) -> None:
@@ -173,7 +174,7 @@ class Rows:
         return as_vector(
             name,
             x,
-            length=self.posterior.n_columns,
+            length=self.n_columns,
             names=self.columns,
             unit="numbers (one per feature)",
         )
@@ -191,7 +192,7 @@ class Rows:
                 points = self.encoder.reference_points(points, whole=whole)
             if baseline == "zeros":
                 points["zeros"] = (
-                    np.zeros(self.posterior.n_columns)
+                    np.zeros(self.n_columns)
                     if self.encoder is None
                     else self._coded_zeros()
                 )
@@ -205,7 +206,7 @@ class Rows:
                 raise InvalidInputError(
                     f'baseline: "{baseline}" needs the training inputs, which this model does not'
                     " store (or the parts of which it is made have different ones); give a"
-                    f" baseline of {self.posterior.n_columns} numbers"
+                    f" baseline of {self.n_columns} numbers"
                 )
             whole = self.encoder is not None and (
                 baseline == "median"
@@ -225,9 +226,9 @@ class Rows:
             points = self.matrix("baseline", self._labelled(baseline))
             return type(baseline)(points, baseline.weights), _averaged(baseline)
         if isinstance(baseline, Baselines):
-            if baseline.points.shape[1] != self.posterior.n_columns:
+            if baseline.points.shape[1] != self.n_columns:
                 raise InvalidInputError(
-                    f"baseline: expected points with {self.posterior.n_columns} features, got"
+                    f"baseline: expected points with {self.n_columns} features, got"
                     f" {baseline.points.shape[1]}"
                 )
             return self._aligned(baseline), _averaged(baseline)

@@ -206,7 +206,7 @@ class Task:
             "baselines": baselines,
             "baseline_weights": start.weights,
             "baseline_name": start.name,
-            "attribution": attribution_name(self.attribution),
+            "attribution": self.attribution_name,
             "feature_names": names,
             "row_names": labels,
             "labels": self._own_texts(self.reader.labels(rows)),
@@ -214,6 +214,11 @@ class Task:
         }
         gathering = None if encoder is None else encoder.gathering
         return ExplainedRows(start.operator, rows, shared, gathering, start.base_values)
+
+    @cached_property
+    def attribution_name(self) -> str:
+        """What attributions are called in tables and pictures."""
+        return attribution_name(self.attribution)
 
     @cached_property
     def _evaluations(self) -> dict[str, Evaluation]:
@@ -274,4 +279,4 @@ class Task:
             )
 
 
-KEPT = ("_start", "_evaluations", "_outputs")
+KEPT = ("attribution_name", "_start", "_evaluations", "_outputs")
