@@ -12,8 +12,7 @@ from gpattr._core.array import to_numpy
 from gpattr._core.normal import check_level
 from gpattr._core.validation import Names, beside, check_choice, finite_scalar, is_frame, read_only
 from gpattr.exceptions import InvalidInputError
-from gpattr.explainer.change_margin import ChangeMargin
-from gpattr.explainer.change_pool import Change
+from gpattr.explainer.change_margin import Change, ChangeMargin
 from gpattr.explainer.change_space import change_space
 from gpattr.explainer.few_features import Search
 from gpattr.explainer.rows import RowNames, Rows, row_name

@@ -131,9 +131,7 @@ class Rows:
             self._refuse_other_order(name, column_names(X))
         if self.encoder is not None:
             return beside(name, self.encoder.encode(name, X), like)
-        return as_matrix(
-            name, X, names=self.columns, n_features=self.n_columns, like=like
-        )
+        return as_matrix(name, X, names=self.columns, n_features=self.n_columns, like=like)
 
     def _refuse_other_order(self, name: str, own: Names | None) -> None:
         known = self.columns if self.encoder is None else self.encoder.names
@@ -192,9 +190,7 @@ class Rows:
                 points = self.encoder.reference_points(points, whole=whole)
             if baseline == "zeros":
                 points["zeros"] = (
-                    np.zeros(self.n_columns)
-                    if self.encoder is None
-                    else self._coded_zeros()
+                    np.zeros(self.n_columns) if self.encoder is None else self._coded_zeros()
                 )
             if baseline not in points and baseline in OF_OPTIMISERS:
                 raise InvalidInputError(

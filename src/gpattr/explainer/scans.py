@@ -14,8 +14,7 @@ from scipy.ndimage import maximum_filter, minimum_filter
 
 from gpattr._core.array import to_numpy
 from gpattr._core.validation import beside
-from gpattr.explainer.change_margin import ChangeMargin
-from gpattr.explainer.change_pool import Pool, pulled
+from gpattr.explainer.change_margin import ChangeMargin, Pool, pulled
 
 WORK = 4e9  # products that a scan may take: a point takes the square of the model's size
 MOST = 129**2  # points of a scan
