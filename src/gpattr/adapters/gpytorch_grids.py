@@ -21,7 +21,7 @@ from gpattr._core.array import Array, namespace, to_numpy
 from gpattr.adapters.devices import on_host
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import Kernel, Linear, Select, Warped
-from gpattr.posteriors.matrices import root_of
+from gpattr.posteriors.given import root_of
 
 
 def interpolated(kernel: Any, bases: Sequence[Kernel]) -> Kernel:

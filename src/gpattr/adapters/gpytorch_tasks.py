@@ -37,7 +37,7 @@ from gpattr.kernels import Constant as ConstantKernel
 from gpattr.kernels import Kernel, Linear, Select
 from gpattr.means import Constant, Mean, Zero
 from gpattr.posteriors import CombinationPosterior, MultiOutputPosterior, Posterior
-from gpattr.posteriors.matrices import root_of
+from gpattr.posteriors.given import root_of
 from gpattr.posteriors.pinned import PinnedOutputs, PinnedPosterior
 
 OF_TASKS = ("MultitaskKernel", "LCMKernel")

@@ -17,7 +17,7 @@ from gpattr.explanation.next_measurement import NextMeasurement
 from gpattr.explanation.possible_outcomes import PossibleOutcomes
 from gpattr.operators import Operator
 from gpattr.posteriors import Evaluation, Posterior
-from gpattr.posteriors.measurements import noise_at
+from gpattr.posteriors.given import noise_at
 
 
 def next_measurement(

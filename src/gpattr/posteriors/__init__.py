@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gpattr.posteriors.affine import AffinePosterior
-    from gpattr.posteriors.attributions import Attributions
     from gpattr.posteriors.base import Posterior
-    from gpattr.posteriors.bound import Bound
+    from gpattr.posteriors.bound import TOLERANCE, UNCERTAINTY, Attributions, Bound, Evaluation
     from gpattr.posteriors.combination import CombinationPosterior
     from gpattr.posteriors.deep import DeepPosterior
     from gpattr.posteriors.encoded import EncodedPosterior
-    from gpattr.posteriors.evaluation import TOLERANCE, UNCERTAINTY, Evaluation
     from gpattr.posteriors.exact import ExactPosterior
     from gpattr.posteriors.expectation_propagation import ExpectationPropagationPosterior
     from gpattr.posteriors.function_space import FunctionSpacePosterior
@@ -28,12 +26,12 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "AffinePosterior": "affine",
-    "Attributions": "attributions",
+    "Attributions": "bound",
     "Bound": "bound",
     "CombinationPosterior": "combination",
     "DeepPosterior": "deep",
     "EncodedPosterior": "encoded",
-    "Evaluation": "evaluation",
+    "Evaluation": "bound",
     "ExactPosterior": "exact",
     "ExpectationPropagationPosterior": "expectation_propagation",
     "FunctionSpacePosterior": "function_space",
@@ -43,8 +41,8 @@ _MODULES = {
     "MultiTaskPosterior": "multi_task",
     "Posterior": "base",
     "SparsePosterior": "sparse",
-    "TOLERANCE": "evaluation",
-    "UNCERTAINTY": "evaluation",
+    "TOLERANCE": "bound",
+    "UNCERTAINTY": "bound",
     "WeightSpacePosterior": "weight_space",
     "WrappedOutputs": "wrapped_outputs",
 }

@@ -16,8 +16,7 @@ from gpattr.encoders import Encoder
 from gpattr.exceptions import InvalidInputError
 from gpattr.operators import Operator
 from gpattr.posteriors.base import Posterior
-from gpattr.posteriors.bound import Bound
-from gpattr.posteriors.evaluation import Evaluation
+from gpattr.posteriors.bound import Bound, Evaluation
 from gpattr.posteriors.linear_bound import LinearBound
 from gpattr.posteriors.wrapper import WrapperPosterior, check_wrapped
 

@@ -38,8 +38,7 @@ from gpattr.kernels import Kernel
 from gpattr.means import Mean, Zero
 from gpattr.operators import Operator
 from gpattr.posteriors.base import Posterior
-from gpattr.posteriors.bound import Bound, covariance
-from gpattr.posteriors.evaluation import Evaluation
+from gpattr.posteriors.bound import Bound, Evaluation, covariance
 from gpattr.posteriors.function_space_bound import FunctionSpaceBound
 from gpattr.posteriors.jets import increments, jets, slopes
 from gpattr.posteriors.sensitivity import Sensitivity

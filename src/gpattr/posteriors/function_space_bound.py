@@ -29,9 +29,10 @@ from gpattr.closed_forms.verbs import (
 from gpattr.distributions import Gaussian
 from gpattr.exceptions import ToleranceError
 from gpattr.operators import Operator
-from gpattr.posteriors.attributions import Attributions
 from gpattr.posteriors.bound import (
+    Attributions,
     Bound,
+    Evaluation,
     check_covariance_memory,
     check_joint_memory,
     covariance,
@@ -40,7 +41,6 @@ from gpattr.posteriors.bound import (
     rows_covariance_of,
     values_covariance_of,
 )
-from gpattr.posteriors.evaluation import Evaluation
 from gpattr.posteriors.spectrum import PILOTS, Spectrum, leading
 
 if TYPE_CHECKING:

@@ -10,9 +10,7 @@ import numpy as np
 from gpattr._core.array import Array, namespace, to_numpy
 from gpattr._core.randomness import RandomLike
 from gpattr.operators import AffineMap, Operator
-from gpattr.posteriors.attributions import Attributions
-from gpattr.posteriors.bound import Bound, gathering
-from gpattr.posteriors.evaluation import Evaluation
+from gpattr.posteriors.bound import Attributions, Bound, Evaluation, gathering
 
 
 @dataclass(frozen=True, eq=False)
