@@ -22,7 +22,7 @@ from gpattr.encoders import Encoder
 from gpattr.exceptions import UnsupportedModelError
 from gpattr.posteriors import Posterior
 from gpattr.quantities import Acquisition, MomentQuantity
-from gpattr.quantities.moments import LOG_MEAN, MOMENTS
+from gpattr.quantities.base import LOG_MEAN, MOMENTS
 
 
 class Slopes(NamedTuple):
