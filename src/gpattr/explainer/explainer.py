@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
@@ -41,19 +41,6 @@ if TYPE_CHECKING:
     from gpattr.quantities import Quantity
 
 OUTPUTS = ("latent", "probability")
-SHOWN = (
-    "posterior",
-    "baseline",
-    "baseline_name",
-    "attribution",
-    "quantity",
-    "evaluation",
-    "output",
-    "n_draws",
-    "random_state",
-    "target_name",
-    "errors",
-)
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -218,9 +205,9 @@ class Explainer:
 
     def _show(self, task: Task) -> None:
         """Become the explainer of a task."""
-        shown = {name: value for name, value in vars(task).items() if name in SHOWN}
-        for name, value in {**shown, "feature_names": task.reader.columns, "task": task}.items():
-            object.__setattr__(self, name, value)
+        own = {"task": task, "feature_names": task.reader.columns}
+        for name in (each.name for each in fields(self)):
+            object.__setattr__(self, name, own[name] if name in own else getattr(task, name))
 
     @property
     def method(self) -> str:

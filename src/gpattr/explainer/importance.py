@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -34,7 +34,7 @@ from gpattr.explanation.explanation import Explanation
 from gpattr.explanation.importance import Importance
 from gpattr.operators import IntegratedGradients, Operator
 from gpattr.posteriors import Bound, Evaluation, Posterior
-from gpattr.posteriors.linear_bound import LinearBound
+from gpattr.posteriors.wrapper import LinearBound
 
 
 def importance_of(
@@ -153,6 +153,7 @@ class GaussianPart:
     sums: Array | None = None
 
     def moments(self) -> Iterator[tuple[Array, Array]]:
+        """Yield means and variances of the attributions, (r, d) each, by blocks of rows."""
         if self.known is not None and self.sums is None:
             yield self._known("values"), self._known("var")
             return
@@ -167,14 +168,17 @@ class GaussianPart:
             yield to_numpy(result.mean), to_numpy(result.var)
 
     def mean(self, chosen: Array) -> Array:
+        """The mean attributions of chosen rows, (s, d)."""
         if self.known is not None and self.sums is None:
             return self._known("values")[chosen]
         return to_numpy(self._bound("none").rows(chosen).mean(self.X[chosen]))
 
     def joint(self, chosen: Array) -> Array:
+        """The covariance between all features of chosen rows, (s, d, s, d)."""
         return to_numpy(self._bound("none").rows(chosen).joint(self.X[chosen]))
 
     def alone(self, chosen: Array) -> Array:
+        """The covariance between chosen rows of each feature by itself, (d, s, s)."""
         return to_numpy(self._bound("none").rows(chosen).rows_covariance(self.X[chosen]))
 
     def _bound(self, uncertainty: str) -> Bound:
@@ -207,33 +211,8 @@ JITTERS = (1e-12, 1e-9, 1e-6)
 ESTIMATED_BY = 500  # draws, at least, from which a variance is estimated
 
 
-class Part(Protocol):
-    """One Gaussian of a posterior's mixture; ``chosen`` are positions of rows."""
-
-    @property
-    def weight(self) -> float:
-        """Its share of the mixture."""
-        ...
-
-    def moments(self) -> Iterator[tuple[Array, Array]]:
-        """Yield means and variances of the attributions, (r, d) each, by blocks of rows."""
-        ...
-
-    def mean(self, chosen: Array) -> Array:
-        """Return the mean attributions of some rows, (s, d)."""
-        ...
-
-    def joint(self, chosen: Array) -> Array:
-        """Return the covariance between all features of some rows, (s, d, s, d)."""
-        ...
-
-    def alone(self, chosen: Array) -> Array:
-        """Return the covariance between some rows of each feature by itself, (d, s, s)."""
-        ...
-
-
 def draw_importance(
-    parts: Iterable[Part],
+    parts: Iterable[GaussianPart],
     n: int,
     names: Names,
     request: ImportanceRequest,
@@ -329,7 +308,7 @@ def sample_size(n: int, columns: int, terms: int, pair_cost: float) -> int:
 
 
 def _drawn_together(
-    part: Part,
+    part: GaussianPart,
     rows: Array,
     count: int,
     generator: np.random.Generator,
@@ -347,7 +326,7 @@ def _drawn_together(
 
 
 def _drawn_alone(
-    part: Part,
+    part: GaussianPart,
     rows: Array,
     count: int,
     generator: np.random.Generator,

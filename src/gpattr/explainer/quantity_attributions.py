@@ -24,7 +24,7 @@ from gpattr._core.memory import blocks
 from gpattr.closed_forms.shapley.corners import all_coalitions
 from gpattr.distributions import Point
 from gpattr.exceptions import InvalidInputError, ToleranceError, UnsupportedModelError
-from gpattr.explainer.landscapes import AcquisitionLandscape, Landscape, MomentLandscape, landscape
+from gpattr.explainer.landscapes import Landscape, MomentLandscape, landscape
 from gpattr.explainer.results import ExplainedRows
 from gpattr.explanation.explanation import Explanation
 from gpattr.operators import Coalitions, IntegratedGradients, Operator, Paths, Shapley
@@ -149,7 +149,7 @@ def of_quantity(
 
 def _parts(
     whole: Explanation,
-    surface: MomentLandscape | AcquisitionLandscape,
+    surface: Landscape,
     asked: ExplainedRows,
     posterior: Posterior,
     values: np.ndarray,
@@ -190,7 +190,7 @@ def _named(surface: Any, values: np.ndarray) -> list[tuple[str, np.ndarray]]:
 
 def _by_paths(
     posterior: Posterior,
-    surface: MomentLandscape | AcquisitionLandscape,
+    surface: Landscape,
     operator: IntegratedGradients,
     rows: Array,
     size: np.ndarray,
@@ -215,9 +215,7 @@ def _by_paths(
     return Found(values, error, rounding, "adaptive quadrature")
 
 
-def _by_coalitions(
-    surface: MomentLandscape | AcquisitionLandscape, operator: Shapley, rows: Array, name: str
-) -> Found:
+def _by_coalitions(surface: Landscape, operator: Shapley, rows: Array, name: str) -> Found:
     """Return Shapley values, (parts, n, players), from the quantity at all coalitions."""
     if operator.independent:
         raise UnsupportedModelError(
@@ -251,7 +249,7 @@ def _by_coalitions(
     return Found(values, error, error, "enumeration")
 
 
-def _in_parts(surface: MomentLandscape | AcquisitionLandscape, X: Array) -> np.ndarray:
+def _in_parts(surface: Landscape, X: Array) -> np.ndarray:
     """Return the quantity at rows, (1, n); a confidence bound as its mean and the rest, (2, n)."""
     value = surface.value(X)
     if isinstance(surface, MomentLandscape) and surface.quantity.separable:
