@@ -172,7 +172,7 @@ class Change:
 
 
 @dataclass(frozen=True, eq=False)
-class Pool:
+class ChangePool:
     """Changes u (r, p) of features ``sets`` (r, p) in settings (r,), with their margins (r,)."""
 
     u: np.ndarray
@@ -183,15 +183,15 @@ class Pool:
     def __len__(self) -> int:
         return len(self.g)
 
-    def __getitem__(self, chosen: np.ndarray | slice) -> Pool:
-        return Pool(self.u[chosen], self.sets[chosen], self.setting[chosen], self.g[chosen])
+    def __getitem__(self, chosen: np.ndarray | slice) -> ChangePool:
+        return ChangePool(self.u[chosen], self.sets[chosen], self.setting[chosen], self.g[chosen])
 
-    def __add__(self, other: Pool) -> Pool:
+    def __add__(self, other: ChangePool) -> ChangePool:
         mine, theirs = ((pool.u, pool.sets, pool.setting, pool.g) for pool in (self, other))
-        return Pool(*(np.concatenate(pair) for pair in zip(mine, theirs, strict=True)))
+        return ChangePool(*(np.concatenate(pair) for pair in zip(mine, theirs, strict=True)))
 
 
-def pulled(margin: ChangeMargin, pool: Pool) -> Pool:
+def pulled(margin: ChangeMargin, pool: ChangePool) -> ChangePool:
     """Return what reaches the target, pulled towards the row as far as it keeps reaching it."""
     pool = pool[pool.g >= 0]
     inner, outer, g = np.zeros(len(pool)), np.ones(len(pool)), pool.g
@@ -201,4 +201,4 @@ def pulled(margin: ChangeMargin, pool: Pool) -> Pool:
         reached = values >= 0
         g = np.where(reached, values, g)
         inner, outer = np.where(reached, inner, middle), np.where(reached, middle, outer)
-    return Pool(outer[:, None] * pool.u, pool.sets, pool.setting, g)
+    return ChangePool(outer[:, None] * pool.u, pool.sets, pool.setting, g)

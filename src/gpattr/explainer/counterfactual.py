@@ -14,7 +14,7 @@ from gpattr._core.validation import Names, beside, check_choice, finite_scalar, 
 from gpattr.exceptions import InvalidInputError
 from gpattr.explainer.change_margin import Change, ChangeMargin
 from gpattr.explainer.change_space import change_space
-from gpattr.explainer.few_features import Search
+from gpattr.explainer.few_features import ChangeSearch
 from gpattr.explainer.rows import RowNames, Rows, row_name
 from gpattr.explainer.task import Task
 from gpattr.explanation.counterfactual import AT_LEAST, AT_MOST, Counterfactual
@@ -25,7 +25,7 @@ BEFORE = "the row before the change"
 
 
 @dataclass(frozen=True, eq=False)
-class Request:
+class CounterfactualRequest:
     """What is asked: which target, in which direction, how surely, and by which changes."""
 
     target: Any
@@ -54,7 +54,7 @@ class Request:
         return float(logit(target))
 
 
-def counterfactual_of(task: Task, x: Any, request: Request) -> Counterfactual:
+def counterfactual_of(task: Task, x: Any, request: CounterfactualRequest) -> Counterfactual:
     """The counterfactual of x for a task with one output."""
     task.require_function("counterfactual is")
     posterior, rows = task.single, task.reader
@@ -66,7 +66,7 @@ def counterfactual_of(task: Task, x: Any, request: Request) -> Counterfactual:
     margin = ChangeMargin(posterior.in_columns, space, target, float(request.level), sign)
     margin.check()
     inputs = posterior.training_inputs
-    front, best = Search(margin, None if inputs is None else to_numpy(inputs)).run()
+    front, best = ChangeSearch(margin, None if inputs is None else to_numpy(inputs)).run()
     label = row_name(x)
     make = _Maker(task, margin, rows, names, x, request)
     labels = (0 if label is None else label,)
@@ -87,7 +87,7 @@ class _Maker:
     rows: Rows
     names: Names
     x: Any
-    request: Request
+    request: CounterfactualRequest
 
     def __call__(self, change: Change, labels: RowNames) -> Counterfactual:
         """Return the result; whether it is found is what its own probability says, nothing else."""

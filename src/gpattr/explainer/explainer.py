@@ -640,9 +640,9 @@ class Explainer:
         >>> found.found, list(found.changes)
         (True, ['x0'])
         """
-        from gpattr.explainer.counterfactual import Request, counterfactual_of
+        from gpattr.explainer.counterfactual import CounterfactualRequest, counterfactual_of
 
-        request = Request(target, direction, level, features, bounds, scales, prefer)
+        request = CounterfactualRequest(target, direction, level, features, bounds, scales, prefer)
         return counterfactual_of(self.task, x, request)
 
     def baseline_sensitivity(

@@ -175,7 +175,7 @@ class Absolute(Measure):
         return Spread(expected, variance, np.zeros_like(rest), rest, others)
 
 
-class Variance(Measure):
+class VarianceOverRows(Measure):
     """The variance of A over rows: a quadratic form of a Gaussian vector (`Quadratic`)."""
 
     exact = False
@@ -211,7 +211,7 @@ class Variance(Measure):
         return Spread(expected, variance, -share * apart, rest, others)
 
 
-MEASURES: dict[str, Measure] = {"absolute": Absolute(), "variance": Variance()}
+MEASURES: dict[str, Measure] = {"absolute": Absolute(), "variance": VarianceOverRows()}
 
 
 def over_all_rows(drawn: Array, scatter: Array, own: Array, s: int, n: int) -> Array:
