@@ -13,7 +13,7 @@ from gpattr.kernels import SquaredExponential
 from gpattr.means import Constant
 from gpattr.operators import IntegratedGradients
 from gpattr.posteriors import ExactPosterior
-from gpattr.posteriors.evaluation import Evaluation
+from gpattr.posteriors.bound import Evaluation
 
 
 def wine_posterior(X: np.ndarray, y: np.ndarray) -> ExactPosterior:

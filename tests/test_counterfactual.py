@@ -176,7 +176,7 @@ def test_nearest_changes_are_stationary(row):
 
 
 def test_margins_have_the_gradient_they_say():
-    rows = EXPLAINER._rows
+    rows = EXPLAINER.task.reader
     wide = {0: (-9.0, 9.0), 2: (-9.0, 9.0)}
     space = change_space(rows, X[3], ("x0", "x1", "x2", "x3"), [0, 2], wide, None)
     margin = ChangeMargin(POSTERIOR, space, 0.7, 0.9, -1.0)

@@ -1,3 +1,6 @@
+import copy
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -18,6 +21,8 @@ from gpattr.posteriors import (
     MixturePosterior,
     MultiOutputPosterior,
 )
+
+OUTPUTS = {"a": np.array([1.0, 0.0]), "b": np.array([1.0, -2.0])}
 
 
 class Estimator:
@@ -577,3 +582,50 @@ def test_the_name_of_the_target_of_classifiers():
     )
     ex = Explainer(several, target_name="kind")(X[:2])
     assert ex["1"].quantity == "log odds of 1 against the rest"
+
+
+@pytest.mark.parametrize("baseline", ["mean", "several"])
+@pytest.mark.parametrize("attribution", ["integrated_gradients", "shapley"])
+def test_what_is_kept_from_one_call_to_the_next(posterior, rows, baseline, attribution):
+    chosen = Baselines(rows[:3]) if baseline == "several" else baseline
+    explainer = Explainer(posterior, chosen, attribution=attribution)
+    first, other = explainer(rows[:2]), explainer(rows[2:], uncertainty="std")
+    own = explainer(rows, baselines=rows[::-1])
+    assert own == Explainer(posterior, chosen, attribution=attribution)(rows, baselines=rows[::-1])
+    for again in (explainer, copy.deepcopy(explainer), pickle.loads(pickle.dumps(explainer))):
+        assert again(rows[:2]) == first
+        assert again(rows[2:], uncertainty="std") == other
+
+
+def test_what_is_kept_belongs_to_one_output():
+    X = np.random.default_rng(5).normal(size=(20, 2))
+    kernel = SquaredExponential(2.0)
+    parts = {name: ExactPosterior(kernel, X, X @ w, noise=0.01) for name, w in OUTPUTS.items()}
+    explainer = Explainer(MultiOutputPosterior(parts))
+    both = explainer(X[:3])
+    for name, part in parts.items():
+        assert explainer[name](X[:3]) == both[name]
+        np.testing.assert_allclose(
+            explainer[name](X[:3]).base_values, part.predict(X.mean(axis=0)[None])[0], rtol=1e-12
+        )
+    assert explainer(X[3:5]) == Explainer(MultiOutputPosterior(parts))(X[3:5])
+
+
+def test_formulas_and_the_value_at_the_baseline_are_found_once(posterior, rows, monkeypatch):
+    explainer, asked = Explainer(posterior, "zeros"), []
+    moments, bind = ExactPosterior.moments, ExactPosterior.bind
+
+    def counted_moments(self, X, **options):
+        asked.append(len(X))
+        return moments(self, X, **options)
+
+    def counted_bind(self, *arguments):
+        asked.append("bound")
+        return bind(self, *arguments)
+
+    monkeypatch.setattr(ExactPosterior, "moments", counted_moments)
+    monkeypatch.setattr(ExactPosterior, "bind", counted_bind)
+    explainer(rows)
+    assert asked == ["bound", 6, 1]
+    explainer(rows)
+    assert asked == ["bound", 6, 1, 6]

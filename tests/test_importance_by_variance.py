@@ -13,8 +13,7 @@ from scipy.special import expit
 from gpattr import Explainer, GPClassifier, MultiOutputGPRegressor, plots
 from gpattr.exceptions import InvalidIndexError, InvalidInputError, UnsupportedModelError
 from gpattr.explainer import importance as module
-from gpattr.explainer.importance_measures import folded_mean
-from gpattr.explainer.quadratic_form import Quadratic, expected_variance
+from gpattr.explainer.importance_measures import Quadratic, expected_variance, folded_mean
 from gpattr.kernels import SquaredExponential
 from gpattr.posteriors import ExactPosterior, MixturePosterior
 from gpattr.report import write_report

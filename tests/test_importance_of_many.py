@@ -20,8 +20,8 @@ from gpattr import Baselines, Explainer, RandomFeatureGPRegressor, memory_budget
 from gpattr.bases import Fourier
 from gpattr.closed_forms import apply_to_basis
 from gpattr.explainer import importance
-from gpattr.explainer.calibration import calibrated
-from gpattr.explainer.importance_measures import folded_mean, folded_var
+from gpattr.explainer.importance import importance_of
+from gpattr.explainer.importance_measures import calibrated, folded_mean, folded_var
 from gpattr.kernels import Matern52, SquaredExponential
 from gpattr.means import Linear
 from gpattr.operators import IntegratedGradients
@@ -257,7 +257,7 @@ def test_an_explanation_that_is_there_already_is_not_computed_again(name, limits
     explainer, X, baselines = CASES[name]
     limits(60, rows=50)
     expected = explainer.importance(X, baselines)
-    known = explainer._importance(X, baselines, explainer(X, baselines))
+    known = importance_of(explainer.task, X, baselines, explainer(X, baselines))
     assert known.feature_names == expected.feature_names
     np.testing.assert_allclose(known.values, expected.values, rtol=1e-12)
     np.testing.assert_allclose(known.samples, expected.samples, atol=1e-6)

@@ -9,6 +9,7 @@ from scipy.special import expit
 from gpattr import Baselines, Explainer, GPClassifier
 from gpattr.exceptions import UnsupportedModelError
 from gpattr.explainer import probability_importance as module
+from gpattr.explainer.importance import importance_of
 from gpattr.kernels import SquaredExponential
 from gpattr.posteriors.jets import jets
 
@@ -100,7 +101,7 @@ def test_intervals_hold_what_they_say(draws):
 def test_parts_of_the_importance():
     explainer = Explainer(MODEL, B, output="probability", n_draws=200)
     ex = explainer(X)
-    known, alone = explainer._importance(X, None, ex), explainer.importance(X)
+    known, alone = importance_of(explainer.task, X, known=ex), explainer.importance(X)
     np.testing.assert_allclose(known.values, alone.values, rtol=1e-9)
     np.testing.assert_array_equal(
         explainer.importance(X, random_state=1).samples,

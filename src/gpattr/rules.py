@@ -60,7 +60,7 @@ def compare_rules(
         _listed(name, value) for name, value in (("rules", rules), ("n_steps", n_steps))
     )
     reference = Explainer(model, baseline)
-    row = reference._rows.point("x", x)[None]
+    row = reference.task.reader.point("x", x)[None]
     exact = reference(row, uncertainty="std")
     assert exact.std is not None
     lines = []

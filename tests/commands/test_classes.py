@@ -14,6 +14,7 @@ from gpattr.commands import explainers
 from gpattr.commands.explainers import default_rows
 from gpattr.commands.output import OWN
 from gpattr.commands.outputs import endings
+from gpattr.explainer.probability import draw_work
 from gpattr.tables import Columns, TableModel
 
 
@@ -287,14 +288,14 @@ def test_rows_that_take_long_to_explain_are_fewer(monkeypatch):
     asked = explainers.explainers(model, "mean", "mean", 60)
     assert len(default_rows(model, asked, X, y)) == 60
     monkeypatch.setattr(explainers, "FEWEST_ROWS", 10)
-    monkeypatch.setattr(explainers, "MOST_WORK", 30.5 * asked[""]._draw_work(X).mean())
+    monkeypatch.setattr(explainers, "MOST_WORK", 30.5 * draw_work(asked[""].task, X).mean())
     chosen = default_rows(model, asked, X, y)
     assert abs(len(chosen) - 30) <= 1
     assert 0 < (y[chosen] == "up").sum() < len(chosen)
     monkeypatch.setattr(explainers, "MOST_WORK", 1)
     assert abs(len(default_rows(model, asked, X, y)) - 10) <= 1
     # Rows far from the baseline take longer than those near to it, and log odds take little.
-    far, near = (asked[""]._draw_work(scale * X) for scale in (50.0, 1.0))
+    far, near = (draw_work(asked[""].task, scale * X) for scale in (50.0, 1.0))
     assert (far > 4.0 * near).all()
     latent = explainers.explainers(model, "mean", "mean", 60, "shapley")
     assert len(default_rows(model, latent, X, y)) == 60

@@ -9,7 +9,7 @@ from gpattr.kernels import Matern52, SquaredExponential
 from gpattr.means import Constant, Linear
 from gpattr.operators import Gradient, IntegratedGradients
 from gpattr.posteriors import ExactPosterior, MultiOutputPosterior, spectrum
-from gpattr.posteriors.evaluation import Evaluation
+from gpattr.posteriors.bound import Evaluation
 
 
 def explained(posterior, operator, X, tolerance):

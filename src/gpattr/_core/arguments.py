@@ -25,18 +25,22 @@ def checked(function: F, checks: Mapping[str, Check]) -> F:
     """Return the function with every argument checked that has a check under its name."""
     parameters = signature(function).parameters.values()
     plan = [
-        (i, p.name, checks[p.name], p.default) for i, p in enumerate(parameters) if p.name in checks
+        (i, p.name, checks[p.name], p.default, checks[p.name] in (an_array, some_rows))
+        for i, p in enumerate(parameters)
+        if p.name in checks
     ]
     if not plan:
         return function
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        for i, name, check, default in plan:
+        for i, name, check, default, of_rows in plan:
             value = args[i] if i < len(args) else kwargs.get(name, default)
-            # Omitted arguments are not checked; Python reports missing ones.
-            if value is not default:
-                check(name, value)
+            # Omitted arguments are not checked; Python reports missing ones. Rows pass without a
+            # call: they are what formulas are given, many times in each explanation.
+            if value is default or (of_rows and type(value) is np.ndarray and value.ndim == 2):
+                continue
+            check(name, value)
         return function(*args, **kwargs)
 
     return call  # pyright: ignore[reportReturnType]

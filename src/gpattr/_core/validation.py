@@ -186,13 +186,15 @@ def is_series(x: Any) -> bool:
 
 def column_names(X: Any) -> Names | None:
     """Return the columns of a frame, or the labels of a series, as strings; None for arrays."""
-    if not (is_frame(X) or is_series(X)):
+    if type(X) is np.ndarray or not (is_frame(X) or is_series(X)):
         return None
     return tuple(map(str, X.columns if is_frame(X) else X.index))
 
 
 def refuse_lazy(name: str, value: Any) -> None:
     """Raise `InvalidInputError` for a table that would have to be collected into memory."""
+    if type(value) is np.ndarray:
+        return
     kind = lazy_kind(value)
     if kind is not None:
         article = "an" if kind.startswith("A") else "a"
@@ -243,7 +245,7 @@ def as_matrix(
         )
     if n_features is not None and array.shape[1] != n_features:
         raise InvalidInputError(f"{name}: expected {n_features} columns, got {array.shape[1]}")
-    _require_finite(name, array, column_names(X))
+    _require_finite(name, array, X)
     return array if like is None else beside(name, array, like)
 
 
@@ -268,8 +270,9 @@ def as_vector(
         )
     if length is not None and len(array) != length:
         raise InvalidInputError(f"{name}: expected {length} {unit}, got {len(array)}")
-    finite = to_numpy(namespace(array).isfinite(array))
+    finite = namespace(array).isfinite(array)
     if not finite.all():
+        finite = to_numpy(finite)
         i = int(np.flatnonzero(~finite)[0])
         raise InvalidInputError(
             f"{name}: expected finite numbers, got {float(array[i])} at position {i}"
@@ -283,6 +286,8 @@ def beside(name: str, x: Array, like: Array) -> Array:
     For a model on the host tensors are copied there, from a GPU too; between devices they are
     refused, not moved.
     """
+    if type(x) is type(like) is np.ndarray:
+        return x
     if is_tensor(x) and is_tensor(like) and x.device != like.device:
         raise InvalidInputError(
             f"{name}: expected a tensor on the model's device {like.device}, got one on {x.device}"
@@ -384,7 +389,7 @@ def _is_number(value: Any) -> bool:
 
 
 def numbers(name: str, value: Any) -> Array:
-    """Return ``value`` as a float64 array of any shape."""
+    """Return ``value`` as a float64 array of any shape, which is a copy."""
     refuse_lazy(name, value)
     if is_tensor(value):
         if value.is_complex():
@@ -412,11 +417,13 @@ def numbers(name: str, value: Any) -> Array:
     return array.astype(np.float64)
 
 
-def _require_finite(name: str, array: Array, labels: Names | None) -> None:
-    finite = to_numpy(namespace(array).isfinite(array))
+def _require_finite(name: str, array: Array, X: Any) -> None:
+    """Raise `InvalidInputError` unless an array, read from X, is finite."""
+    finite = namespace(array).isfinite(array)
     if finite.all():
         return
-    row, column = map(int, np.argwhere(~finite)[0])
+    row, column = map(int, np.argwhere(~to_numpy(finite))[0])
+    labels = column_names(X)
     where = f"column {labels[column]!r}" if labels else f"column {column}"
     raise InvalidInputError(
         f"{name}: expected finite numbers, got {float(array[row, column])} in row {row}, {where}"

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from gpattr.explainer import importance
 from gpattr.explainer.explainer import Explainer
+from gpattr.explainer.probability import draw_work
 from gpattr.explanation.explanation import Explanation
 from gpattr.explanation.importance import Importance
 from gpattr.posteriors.bound import check_covariance_memory
@@ -65,7 +67,7 @@ def default_rows(model: TableModel, asked: Mapping[str, Explainer], X: Any, y: A
         return np.arange(len(X))
     most = MOST_ROWS // len(asked)
     if all(each.output == "probability" for each in asked.values()):
-        work = sum(float(each._draw_work(X).mean()) for each in asked.values())
+        work = sum(float(draw_work(each.task, X).mean()) for each in asked.values())
         most = min(most, max(FEWEST_ROWS, int(MOST_WORK / work)))
     return stratified(np.full(len(X), "") if y is None else np.asarray(y, dtype=str), most)
 
@@ -91,4 +93,4 @@ def explained(
 
 def importance_of(explainer: Explainer, X: Any, ex: Explanation) -> Importance:
     """Return the importance of the features over all rows of X, which ``ex`` explains."""
-    return explainer._importance(X, None, ex)
+    return importance.importance_of(explainer.task, X, known=ex)

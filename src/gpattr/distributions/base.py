@@ -165,7 +165,10 @@ class Distribution(Frozen, ABC):
         return type(self)(**kept)
 
     def numpy(self: D) -> D:
-        """Return the distribution with read-only NumPy arrays of float64."""
+        """Return the distribution with read-only NumPy arrays of float64: itself if it has them."""
+        arrays = self.held().values()
+        if all(type(array) is np.ndarray and not array.flags.writeable for array in arrays):
+            return self
         return self._with(lambda _, array: read_only(array))
 
     @staticmethod

@@ -268,19 +268,20 @@ class Encoder:
                 f" {type(X).__name__}"
             )
         labels = list(map(str, X.columns))
-        X = X[[X.columns[i] for i in positions_of(name, labels, self.names)]]
+        if labels != list(self.names):
+            X = X[[X.columns[i] for i in positions_of(name, labels, self.names)]]
         result = np.zeros((len(X), len(self.columns)))
         for feature, column in zip(self.names, X.columns, strict=True):
-            places = self.places(feature)
-            if feature in self.unused and X[column].dtype.kind not in "iufb":
+            places, values = self.places(feature), X[column]
+            if feature in self.unused and values.dtype.kind not in "iufb":
                 continue
             if feature in self.dates:
-                result[:, places] = self.dates[feature].encode(as_dates(name, X[column]))
+                result[:, places] = self.dates[feature].encode(as_dates(name, values))
                 continue
             if feature not in self.categories:
-                result[:, places] = as_matrix(name, X[[column]].infer_objects())
+                result[:, places] = _numbers(name, X, column)
                 continue
-            values = X[column].to_numpy(dtype=object)
+            values = values.to_numpy(dtype=object)
             found = np.array([values == label for label in self.categories[feature]], dtype=bool)
             unknown = ~found.any(axis=0)
             if unknown.any():
@@ -291,3 +292,12 @@ class Encoder:
                 )
             result[:, places] = self.code(feature)[found.argmax(axis=0)]
         return result
+
+
+def _numbers(name: str, X: Any, column: Any) -> Array:
+    """Return a column of a frame as finite numbers, (n, 1)."""
+    if isinstance(X[column].dtype, np.dtype) and X[column].dtype.kind in "iufb":
+        values = X[column].to_numpy(dtype=np.float64)
+        if np.isfinite(values).all():
+            return values[:, None]
+    return as_matrix(name, X[[column]].infer_objects())

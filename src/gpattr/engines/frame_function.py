@@ -91,7 +91,7 @@ class FrameFunction:
     @cached_property
     def inputs(self) -> Names:
         """The columns that the model takes, in its order."""
-        rows = self.explainer._rows
+        rows = self.explainer.task.reader
         if rows.encoder is not None:
             return rows.encoder.names
         return rows.columns or self.columns or rows.names(None)
@@ -99,7 +99,7 @@ class FrameFunction:
     @cached_property
     def features(self) -> Names:
         """The features, or players, that predictions are attributed to."""
-        return self.explainer._features(None if self.columns is None else _header(self.columns))
+        return self.explainer.task.names(None if self.columns is None else _header(self.columns))
 
     @cached_property
     def results(self) -> Names:
@@ -152,7 +152,7 @@ class FrameFunction:
         A model that does not know the names of its features takes them from the table.
         """
         self.check(header)
-        if self.explainer._rows.columns is not None:
+        if self.explainer.task.reader.columns is not None:
             return self
         names = tuple(str(name) for name in header.columns if name not in self.keep)
         return replace(self, columns=names)
@@ -162,7 +162,7 @@ class FrameFunction:
 
         The header may have no rows, so columns that hold objects are believed to be numbers.
         """
-        rows = self.explainer._rows
+        rows = self.explainer.task.reader
         self._has_kept(header, strict=True)
         header = header.drop(columns=list(self.keep))
         labels = list(map(str, header.columns))
@@ -198,9 +198,9 @@ class FrameFunction:
         values = np.full((len(X), len(self.results)), np.nan)
         try:
             X = self._aligned(X)
-            rows = np.flatnonzero(_usable_rows(self.explainer._rows, X))
+            rows = np.flatnonzero(_usable_rows(self.explainer.task.reader, X))
             if len(rows):
-                self.explainer._rows.matrix("X", X.iloc[rows])
+                self.explainer.task.reader.matrix("X", X.iloc[rows])
         except InvalidInputError:
             return values  # other columns or types: no row of this frame can be explained
         self._fill(values, X, rows)
@@ -221,7 +221,7 @@ class FrameFunction:
 
     def _aligned(self, X: pd.DataFrame) -> pd.DataFrame:
         """Return the frame with its columns in order, where only the table knows their names."""
-        if self.columns is None or self.explainer._rows.columns is not None:
+        if self.columns is None or self.explainer.task.reader.columns is not None:
             return X
         return X.iloc[:, positions_of("X", list(map(str, X.columns)), self.columns)]
 
@@ -256,7 +256,7 @@ class FrameFunction:
 
 def _check_attribution(explainer: Explainer) -> None:
     """Refuse operators whose numbers have no place in a table, or that fit only certain rows."""
-    operator = explainer._made(None)
+    operator = explainer.task.operator()
     require_features(operator, "map_table is")
     reference = operator.reference
     if reference is not None and reference.per_row:

@@ -3,19 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from gpattr._core.array import Array, to_numpy
 from gpattr._core.memory import blocks
+from gpattr._core.validation import beside
 from gpattr.exceptions import InvalidInputError
-from gpattr.explainer.rows import Rows
+from gpattr.explainer.attributions import require_features
+from gpattr.explainer.probability import mean_probability
+from gpattr.explainer.rows import Rows, row_names
+from gpattr.explainer.task import Task
+from gpattr.explanation.baseline_sensitivity import BaselineSensitivity
 from gpattr.operators import Baselines, Marginals
 
 MOST = 100  # training rows that are the set by default
 
 Means = Callable[[Array, Array | None], np.ndarray]  # of rows, each from its own baseline
+
+
+def sensitivity_of(task: Task, X: Any, baselines: Any) -> BaselineSensitivity:
+    """How far the attributions of the rows of X move as the baseline moves."""
+    task.require_function("baseline_sensitivity is")
+    posterior, rows = task.single, task.reader.matrix("X", X)
+    chosen, names = baseline_set(task.reader, baselines), task.names(X)
+    evaluation = replace(task.evaluation, uncertainty="none")
+
+    def means(some: Array, own: Array | None) -> np.ndarray:
+        some, own = (None if part is None else beside("X", part, rows) for part in (some, own))
+        operator = task.operator(own)
+        require_features(operator, "baseline_sensitivity is")
+        if task.output == "probability":
+            return mean_probability(posterior, operator, some, evaluation.tolerance)
+        return to_numpy(posterior.bind(operator, evaluation).mean(some))
+
+    return BaselineSensitivity(
+        **sensitivity_to(means, rows, chosen),
+        n_baselines=len(chosen),
+        feature_names=names,
+        row_names=row_names(X, len(rows)),
+        quantity=task.words,
+        baseline_name=task.baseline_name,
+        attribution=task.attribution_name,
+    )
 
 
 def baseline_set(rows: Rows, baselines: Any) -> Baselines:

@@ -27,6 +27,7 @@ from gpattr.posteriors import MixturePosterior, Posterior
 
 # The margin is that of a level a little higher, so that rounding cannot bring a result below it.
 SAFETY = 1e-9
+HALVINGS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,3 +159,46 @@ class ChangeMargin:
                 "model: a counterfactual needs the gradients of the mean and the variance of the"
                 f" prediction; {error}"
             ) from None
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """A change u (p,) in a ``setting`` of categories: its length and its number of features."""
+
+    u: np.ndarray
+    setting: int
+    distance: float
+    n_features: int
+
+
+@dataclass(frozen=True, eq=False)
+class ChangePool:
+    """Changes u (r, p) of features ``sets`` (r, p) in settings (r,), with their margins (r,)."""
+
+    u: np.ndarray
+    sets: np.ndarray
+    setting: np.ndarray
+    g: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.g)
+
+    def __getitem__(self, chosen: np.ndarray | slice) -> ChangePool:
+        return ChangePool(self.u[chosen], self.sets[chosen], self.setting[chosen], self.g[chosen])
+
+    def __add__(self, other: ChangePool) -> ChangePool:
+        mine, theirs = ((pool.u, pool.sets, pool.setting, pool.g) for pool in (self, other))
+        return ChangePool(*(np.concatenate(pair) for pair in zip(mine, theirs, strict=True)))
+
+
+def pulled(margin: ChangeMargin, pool: ChangePool) -> ChangePool:
+    """Return what reaches the target, pulled towards the row as far as it keeps reaching it."""
+    pool = pool[pool.g >= 0]
+    inner, outer, g = np.zeros(len(pool)), np.ones(len(pool)), pool.g
+    for _ in range(HALVINGS if len(pool) else 0):
+        middle = 0.5 * (inner + outer)
+        values = margin.values(middle[:, None] * pool.u, pool.setting)
+        reached = values >= 0
+        g = np.where(reached, values, g)
+        inner, outer = np.where(reached, inner, middle), np.where(reached, middle, outer)
+    return ChangePool(outer[:, None] * pool.u, pool.sets, pool.setting, g)

@@ -10,7 +10,7 @@ from a third: with the average M = ½(A + B), which is the attribution whose bas
 
 from __future__ import annotations
 
-from copy import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from gpattr._core.validation import check_choice
 from gpattr.distributions import Gaussian, Point
 from gpattr.exceptions import InvalidInputError, SeveralOutputsError
 from gpattr.explainer.explainer import Explainer
+from gpattr.explainer.task import Task
 from gpattr.explanation.comparison import EXACT, INDEPENDENT, KNOWN, UNKNOWN, Comparison
 from gpattr.explanation.explanation import Explanation
 from gpattr.explanation.multi_output import MultiOutputExplanation
@@ -108,7 +109,7 @@ def _of_explainers(a: Explainer, b: Any, X: Any, uncertainty: str, dependence: s
     both = _both(a, b)
     if both is None:
         return _compared(first, second, UNKNOWN)
-    return _exact(first, second, both(X, uncertainty=uncertainty))
+    return _exact(first, second, both.explain_table(X, None, uncertainty))
 
 
 def _known(first: Explanation, second: Explanation) -> bool:
@@ -121,14 +122,14 @@ def _same_function(a: Explainer, b: Explainer, X: Any) -> bool:
     if a.posterior is b.posterior:
         return True
     one, two = (
-        [to_numpy(part) for part in e.posterior.moments(e._rows.matrix("X", X), return_std=True)]
-        for e in (a, b)
+        [to_numpy(part) for part in e.posterior.moments(rows, return_std=True)]
+        for e, rows in ((e, e.task.reader.matrix("X", X)) for e in (a, b))
     )
     return all(np.array_equal(x, y) for x, y in zip(one, two, strict=True))
 
 
-def _both(a: Explainer, b: Explainer) -> Explainer | None:
-    """Return the explainer whose baseline is the baselines of both; None if there is none."""
+def _both(a: Explainer, b: Explainer) -> Task | None:
+    """Return the task whose baseline is the baselines of both; None if there is none."""
     parts = []
     for explainer in (a, b):
         baseline = explainer.baseline
@@ -140,9 +141,7 @@ def _both(a: Explainer, b: Explainer) -> Explainer | None:
         parts.append(baseline)
     points = np.concatenate([to_numpy(part.points) for part in parts])
     weights = 0.5 * np.concatenate([to_numpy(part.weights) for part in parts])
-    both = copy(a)
-    object.__setattr__(both, "baseline", Baselines(points, weights))
-    return both
+    return replace(a.task, baseline=Baselines(points, weights))
 
 
 def _single(name: str, ex: Any) -> Explanation:

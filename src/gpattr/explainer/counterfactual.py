@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,25 +10,22 @@ from scipy.special import logit
 
 from gpattr._core.array import to_numpy
 from gpattr._core.normal import check_level
-from gpattr._core.validation import Names, check_choice, finite_scalar, is_frame, read_only
+from gpattr._core.validation import Names, beside, check_choice, finite_scalar, is_frame, read_only
 from gpattr.exceptions import InvalidInputError
-from gpattr.explainer.change_margin import ChangeMargin
-from gpattr.explainer.change_pool import Change
+from gpattr.explainer.change_margin import Change, ChangeMargin
 from gpattr.explainer.change_space import change_space
-from gpattr.explainer.few_features import Search
-from gpattr.explainer.rows import Rows, row_name
+from gpattr.explainer.few_features import ChangeSearch
+from gpattr.explainer.rows import RowNames, Rows, row_name
+from gpattr.explainer.task import Task
 from gpattr.explanation.counterfactual import AT_LEAST, AT_MOST, Counterfactual
 from gpattr.explanation.explanation import Explanation
-from gpattr.posteriors import Posterior
 
 FEWEST, NEAREST = "fewest", "nearest"
 BEFORE = "the row before the change"
 
-Explain = Callable[[np.ndarray, np.ndarray, tuple[str | int, ...]], Explanation]
-
 
 @dataclass(frozen=True, eq=False)
-class Request:
+class CounterfactualRequest:
     """What is asked: which target, in which direction, how surely, and by which changes."""
 
     target: Any
@@ -58,18 +54,11 @@ class Request:
         return float(logit(target))
 
 
-def counterfactual_of(
-    posterior: Posterior,
-    rows: Rows,
-    x: Any,
-    request: Request,
-    *,
-    output: str,
-    quantity: str,
-    explain: Explain,
-) -> Counterfactual:
-    """Return the counterfactual of x for a posterior with one output."""
-    target = request.latent_target(output)
+def counterfactual_of(task: Task, x: Any, request: CounterfactualRequest) -> Counterfactual:
+    """The counterfactual of x for a task with one output."""
+    task.require_function("counterfactual is")
+    posterior, rows = task.single, task.reader
+    target = request.latent_target(task.output)
     row = np.array(to_numpy(rows.point("x", x)))
     names = rows.names(x) if rows.encoder is None else rows.encoder.names
     space = change_space(rows, row, names, request.features, request.bounds, request.scales)
@@ -77,9 +66,9 @@ def counterfactual_of(
     margin = ChangeMargin(posterior.in_columns, space, target, float(request.level), sign)
     margin.check()
     inputs = posterior.training_inputs
-    front, best = Search(margin, None if inputs is None else to_numpy(inputs)).run()
+    front, best = ChangeSearch(margin, None if inputs is None else to_numpy(inputs)).run()
     label = row_name(x)
-    make = _Maker(margin, rows, names, x, request, output, quantity, explain)
+    make = _Maker(task, margin, rows, names, x, request)
     labels = (0 if label is None else label,)
     made = [make(change, labels) for change in (front if best is None else [best])]
     results = tuple(one for one in made if one.found)
@@ -93,16 +82,14 @@ def counterfactual_of(
 class _Maker:
     """Makes results of changes, in the units and with the names of the user."""
 
+    task: Task
     margin: ChangeMargin
     rows: Rows
     names: Names
     x: Any
-    request: Request
-    output: str
-    quantity: str
-    explain: Explain
+    request: CounterfactualRequest
 
-    def __call__(self, change: Change, labels: tuple[str | int, ...]) -> Counterfactual:
+    def __call__(self, change: Change, labels: RowNames) -> Counterfactual:
         """Return the result; whether it is found is what its own probability says, nothing else."""
         space, margin = self.margin.space, self.margin
         new = space.rows(change.u[None], np.array([change.setting]))
@@ -110,7 +97,7 @@ class _Maker:
         # One by one, as the search had them: rounding depends on the number of rows.
         means, stds = np.concatenate([margin.moments(row[None]) for row in both], axis=1)
         chances = np.concatenate([margin.probabilities(row[None]) for row in both])
-        explanation = replace(self.explain(new, space.row[None], labels), baseline_name=BEFORE)
+        explanation = self._explained(new, space.row[None], labels)
         predictions = np.array([explanation.base_values[0], explanation.predictions[0]])
         shown, old, values = self._shown(both)
         steps = self._steps(change)
@@ -130,11 +117,21 @@ class _Maker:
             explanation=explanation,
             feature_names=self.names,
             features=tuple(self.names[i] for i in self._allowed()),
-            quantity=self.quantity,
-            output=self.output,
+            quantity=self.task.words,
+            output=self.task.output,
             _rows=shown,
             marginals=margin.marginals(both),
         )
+
+    def _explained(self, new: np.ndarray, old: np.ndarray, labels: RowNames) -> Explanation:
+        """The explanation of the change, from the row before to the row after."""
+        task, like = self.task, self.task.posterior.like
+        if not isinstance(task.attribution, str):  # which has its own baseline, or none
+            task = replace(task, attribution="integrated_gradients")
+        after, before = beside("x", new, like), beside("x", old, like)
+        names = task.names(self.x)
+        ex = task.explain(after, before, task.evaluation.uncertainty, names, labels)
+        return replace(ex, baseline_name=BEFORE)
 
     def _shown(self, both: np.ndarray) -> tuple[Any, list[Any], list[Any]]:
         """Return the rows as the user has them, and the values of both, one a feature."""

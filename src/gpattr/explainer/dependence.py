@@ -13,6 +13,7 @@ from gpattr._core.validation import Names, as_vector, check_choice, check_count,
 from gpattr.encoders import Encoder
 from gpattr.exceptions import InvalidInputError, UnsupportedModelError
 from gpattr.explainer.rows import Rows, row_names
+from gpattr.explainer.task import Task
 from gpattr.explanation.dependence import AVERAGE, INDIVIDUAL, Dependence
 from gpattr.explanation.feature_grid import (
     CATEGORY,
@@ -43,8 +44,7 @@ class Background:
 
 
 def dependence_of(
-    posterior: Posterior,
-    rows: Rows,
+    task: Task,
     feature: Any,
     grid: Any,
     background: Any,
@@ -53,10 +53,10 @@ def dependence_of(
     centred: bool,
     derivative: bool,
     uncertainty: str,
-    tolerance: float,
-    quantity: str,
 ) -> Dependence:
-    """Return the partial dependence of a posterior on a feature, or on two."""
+    """The partial dependence of a posterior on a feature, or on two."""
+    task.require_latent("dependence is")
+    posterior, rows = task.single, task.reader
     check_choice("kind", kind, (AVERAGE, INDIVIDUAL))
     check_flag("centred", centred)
     check_flag("derivative", derivative)
@@ -81,7 +81,7 @@ def dependence_of(
         centre=centre,
         derivative=derivative,
     )
-    evaluation = Evaluation(uncertainty, tolerance=tolerance)
+    evaluation = Evaluation(uncertainty, tolerance=task.evaluation.tolerance)
     shown = over.rows[:1] if kind == AVERAGE else over.rows
     if uncertainty == "cov":
         remedy = 'use fewer values of the grid or fewer rows, or uncertainty="std"'
@@ -94,7 +94,7 @@ def dependence_of(
         centred,
         derivative,
         len(over.rows),
-        quantity,
+        task.words,
         result.method,
         to_numpy(result.error),
         None if result.cov_error is None else to_numpy(result.cov_error),

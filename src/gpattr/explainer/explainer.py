@@ -4,63 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from gpattr._core.array import Array, FloatArray, to_numpy
+from gpattr._core.array import Array, FloatArray
 from gpattr._core.cards import card
 from gpattr._core.deprecation import renamed_argument
-from gpattr._core.memory import check_memory, device_memory
-from gpattr._core.normal import check_count
 from gpattr._core.randomness import RandomLike, random_generator
-from gpattr._core.validation import Names, beside, check_choice, check_text, read_only
+from gpattr._core.validation import Names, check_choice, check_count, check_text, read_only
 from gpattr.adapters import as_posterior
 from gpattr.closed_forms.resolution import check_method
-from gpattr.exceptions import InvalidIndexError, InvalidInputError, UnsupportedModelError
+from gpattr.exceptions import InvalidIndexError, InvalidInputError
 from gpattr.explainer.attributions import (
     ATTRIBUTIONS,
-    attribution_name,
+    FeatureGroups,
+    Groups,
     check_attribution,
-    check_reference,
+    check_players,
     reference_name,
-    require_features,
 )
-from gpattr.explainer.baseline_sensitivity import baseline_set, sensitivity_to
-from gpattr.explainer.counterfactual import Request, counterfactual_of
-from gpattr.explainer.dependence import dependence_of
-from gpattr.explainer.global_importance import importance_of, importance_of_probability
-from gpattr.explainer.importance_request import ImportanceRequest
-from gpattr.explainer.interactions import OPERATORS, check_index, check_size, interactions_of
-from gpattr.explainer.marking import explain_and_mark
-from gpattr.explainer.next_measurement import next_measurement
-from gpattr.explainer.players import FeatureGroups, Groups, check_players, column_players
-from gpattr.explainer.probability import draw_work, require_link
-from gpattr.explainer.quantity_attributions import check_quantity, of_quantity
-from gpattr.explainer.results import Setting, mean_values, of_function, of_probability, words
-from gpattr.explainer.row_chunks import Chunk, chunks_of, tables_of
-from gpattr.explainer.rows import RowNames, Rows, row_name, row_names
-from gpattr.explanation.baseline_sensitivity import BaselineSensitivity
-from gpattr.explanation.contributions import Contributions
-from gpattr.explanation.counterfactual import Counterfactual
-from gpattr.explanation.dependence import Dependence
-from gpattr.explanation.explanation import Explanation
-from gpattr.explanation.grouping import feature_index
-from gpattr.explanation.importance import Importance
-from gpattr.explanation.interactions import InteractionExplanation
-from gpattr.explanation.multi_output import MultiOutputExplanation
-from gpattr.explanation.next_measurement import NextMeasurement
-from gpattr.explanation.pairs import check_pairs
-from gpattr.operators import Baselines, IntegratedGradients, Operator, Paths
-from gpattr.posteriors import (
-    TOLERANCE,
-    Evaluation,
-    MultiOutputPosterior,
-    Posterior,
-)
-from gpattr.quantities import Quantity
+from gpattr.explainer.rows import Rows, row_names
+from gpattr.explainer.task import Task
+from gpattr.operators import Baselines, Operator
+from gpattr.posteriors import TOLERANCE, Evaluation, MultiOutputPosterior, Posterior
+
+if TYPE_CHECKING:
+    from gpattr.explanation.baseline_sensitivity import BaselineSensitivity
+    from gpattr.explanation.contributions import Contributions
+    from gpattr.explanation.counterfactual import Counterfactual
+    from gpattr.explanation.dependence import Dependence
+    from gpattr.explanation.importance import Importance
+    from gpattr.explanation.interactions import InteractionExplanation
+    from gpattr.explanation.next_measurement import NextMeasurement
+    from gpattr.quantities import Quantity
 
 OUTPUTS = ("latent", "probability")
 
@@ -155,8 +133,7 @@ class Explainer:
     target_name: str | None
     feature_names: Names | None
     errors: str
-    _rows: Rows
-    _groups: FeatureGroups | None
+    task: Task
 
     @renamed_argument("scale", "output", since="0.1", removal="0.2")
     def __init__(
@@ -194,7 +171,10 @@ class Explainer:
         check_players(attribution, players)
         evaluation = Evaluation("cov", method, n_steps, tolerance, covariance_tolerance)
         _check_output(posterior, check_choice("output", output, OUTPUTS), method, attribution)
-        check_quantity(quantity, posterior, attribution, method, output)
+        if quantity is not None:
+            from gpattr.explainer.quantity_attributions import check_quantity
+
+            check_quantity(quantity, posterior, attribution, method, output)
         if check_count("n_draws", n_draws) < 2:
             raise InvalidInputError(f"n_draws: expected at least 2, got {n_draws}")
         random_generator(random_state)
@@ -206,24 +186,28 @@ class Explainer:
             check_method(ATTRIBUTIONS[attribution](point, rows.jumps, None), method, n_steps)
         else:
             point, name = None, reference_name(attribution)
-        values = {
-            "posterior": posterior,
-            "attribution": attribution,
-            "quantity": quantity,
-            "evaluation": evaluation,
-            "output": output,
-            "n_draws": int(n_draws),
-            "random_state": random_state,
-            "target_name": target_name,
-            "feature_names": rows.columns,
-            "errors": check_choice("errors", errors, ("raise", "mark")),
-            "baseline": _frozen(point),
-            "baseline_name": baseline_name or name,
-            "_rows": rows,
-            "_groups": None if players is None else FeatureGroups.of(players, rows.features(None)),
-        }
-        for key, value in values.items():
-            object.__setattr__(self, key, value)
+        task = Task(
+            posterior=posterior,
+            reader=rows,
+            groups=None if players is None else FeatureGroups.of(players, rows.features(None)),
+            attribution=attribution,
+            baseline=_frozen(point),
+            baseline_name=baseline_name or name,
+            quantity=quantity,
+            evaluation=evaluation,
+            output=output,
+            n_draws=int(n_draws),
+            random_state=random_state,
+            target_name=target_name,
+            errors=check_choice("errors", errors, ("raise", "mark")),
+        )
+        self._show(task)
+
+    def _show(self, task: Task) -> None:
+        """Become the explainer of a task."""
+        own = {"task": task, "feature_names": task.reader.columns}
+        for name in (each.name for each in fields(self)):
+            object.__setattr__(self, name, own[name] if name in own else getattr(task, name))
 
     @property
     def method(self) -> str:
@@ -278,11 +262,7 @@ class Explainer:
         >>> own.values.round(2)
         array([[ 0.  , -0.25]])
         """
-        evaluation = replace(self.evaluation, uncertainty=uncertainty)
-        rows = self._rows.matrix("X", X)
-        own = None if baselines is None else self._rows.baselines(baselines, len(rows))
-        names, labels = self._features(X), row_names(X, len(rows))
-        return self._explain(rows, own, evaluation, names, labels)
+        return self.task.explain_table(X, baselines, uncertainty)
 
     def __getitem__(self, output: str) -> Explainer:
         """Return the explainer of one output of a model with several, with the same baseline.
@@ -302,7 +282,7 @@ class Explainer:
                 f"output: the model has one output, which has no name, got {output!r}"
             )
         single = copy(self)
-        object.__setattr__(single, "posterior", self.posterior[output])
+        single._show(replace(self.task, posterior=self.posterior[output]))
         return single
 
     def batches(
@@ -324,31 +304,9 @@ class Explainer:
         >>> [len(ex) for ex in explainer.batches(X, batch_size=12)]
         [12, 12, 6]
         """
-        check_count("batch_size", batch_size)
-        evaluation = replace(self.evaluation, uncertainty=uncertainty)
-        tables, own = tables_of(X), None
-        if tables is None:
-            rows = self._rows.matrix("X", X)
-            own = None if baselines is None else self._rows.baselines(baselines, len(rows))
-            chunks = iter([Chunk(rows, self._features(X), row_names(X, len(rows)))])
-        else:
-            if baselines is not None:
-                raise InvalidInputError(
-                    "baselines: they are those of one table; explain each table of an iterable by"
-                    " itself, or leave baselines out"
-                )
-            chunks = chunks_of(tables, self._rows, self._features)
+        from gpattr.explainer.batches import batches_of
 
-        def generate() -> Iterator[Any]:
-            for chunk in chunks:
-                for start in range(0, len(chunk.rows), batch_size):
-                    part = slice(start, min(start + batch_size, len(chunk.rows)))
-                    some = None if own is None else own[part]
-                    names, labels = chunk.features, chunk.labels[part]
-                    place = slice(chunk.first + part.start, chunk.first + part.stop)
-                    yield self._explain(chunk.rows[part], some, evaluation, names, labels, place)
-
-        return generate()
+        return batches_of(self.task, X, baselines, uncertainty, batch_size)
 
     def map_table(
         self,
@@ -408,20 +366,9 @@ class Explainer:
                [ 0.5, -1. ],
                [ 1. , -4. ]])
         """
-        check_count("n_points", n_points, least=2)
-        check_memory("n_points: the points", (n_points, self.posterior.n_features), "use fewer")
-        averaged = self.baseline is None or isinstance(self.baseline, Baselines)
-        if averaged or self._rows.encoder is not None:
-            raise UnsupportedModelError(
-                "baseline: `along` needs one numeric baseline point; this explainer averages over"
-                " several or has categories"
-            )
-        stop, names = self._rows.point("x", x), self._features(x)
-        path = Paths(to_numpy(self.baseline)[None, :], to_numpy(stop)[None, :])
-        points = path.at(np.linspace(0.0, 1.0, n_points))[:, 0]
-        rows = self.posterior.rows("x", points)
-        evaluation = replace(self.evaluation, uncertainty=uncertainty)
-        return self._explain(rows, None, evaluation, names, tuple(range(n_points)))
+        from gpattr.explainer.batches import explain_path
+
+        return explain_path(self.task, x, n_points, uncertainty)
 
     def across_outputs(self, X: ArrayLike, baselines: ArrayLike | None = None) -> FloatArray:
         """Return the covariance of each row between features and outputs, (n, d, P, d, P).
@@ -436,14 +383,9 @@ class Explainer:
         >>> gpattr.Explainer(model).across_outputs(X[:3]).shape
         (3, 2, 2, 2, 2)
         """
-        if not isinstance(self.posterior, MultiOutputPosterior):
-            raise UnsupportedModelError(
-                "model: this model has one output, and so no covariance between outputs"
-            )
-        self._require_latent("across_outputs is")
-        rows = self._rows.matrix("X", X)
-        bound = self.posterior.bind(self._operator(rows, baselines), self.evaluation)
-        return to_numpy(bound.across(rows))
+        from gpattr.explainer.joint import covariance_across_outputs
+
+        return covariance_across_outputs(self.task, X, baselines)
 
     def joint(self, X: ArrayLike, baselines: ArrayLike | None = None) -> FloatArray:
         """Return the covariance between features and between rows, (n, d, n, d).
@@ -458,10 +400,9 @@ class Explainer:
         >>> explainer.joint([[1.0, 0.0], [1.0, -2.0]]).shape
         (2, 2, 2, 2)
         """
-        rows = self._rows.matrix("X", X)
-        evaluation = replace(self.evaluation, uncertainty="none")
-        bound = self._single.bind(self._operator(rows, baselines), evaluation)
-        return to_numpy(bound.joint(rows))
+        from gpattr.explainer.joint import joint_covariance
+
+        return joint_covariance(self.task, X, baselines)
 
     def interactions(
         self,
@@ -499,19 +440,9 @@ class Explainer:
         array([[1. , 0.5],
                [0.5, 2. ]])
         """
-        index = check_index(index, self.attribution)
-        self._require_latent("interactions are")
-        posterior, evaluation = self._one, replace(self.evaluation, uncertainty=uncertainty)
-        rows, names = self._rows.matrix("X", X), self._features(X)
-        chosen = None if pairs is None else check_pairs(pairs, names)
-        check_size(len(rows), len(names), chosen, uncertainty)
-        own = None if baselines is None else self._rows.baselines(baselines, len(rows))
-        players = column_players(self._rows.encoder, self._groups)
-        baseline = self.baseline if own is None else own
-        operator = OPERATORS[index](baseline, self._rows.jumps, players, chosen)
-        labels = row_names(X, len(rows))
-        setting = self._setting(rows, operator, own is not None, names, labels)
-        return interactions_of(posterior, setting, evaluation, self._quantity, chosen, index)
+        from gpattr.explainer.interactions import interactions_of
+
+        return interactions_of(self.task, X, baselines, uncertainty, index, pairs)
 
     def dependence(
         self,
@@ -555,10 +486,10 @@ class Explainer:
         >>> curve.values.round(2) - curve.values.round(2)[0]
         array([0., 1., 2.])
         """
-        self._require_latent("dependence is")
+        from gpattr.explainer.dependence import dependence_of
+
         return dependence_of(
-            self._one,
-            self._rows,
+            self.task,
             feature,
             grid,
             background,
@@ -566,8 +497,6 @@ class Explainer:
             centred=centred,
             derivative=derivative,
             uncertainty=uncertainty,
-            tolerance=self.tolerance,
-            quantity=self._quantity,
         )
 
     def importance(
@@ -613,8 +542,10 @@ class Explainer:
         >>> explainer.importance(X).values.round(1)
         array([0.8, 0.7])
         """
+        from gpattr.explainer.importance import ImportanceRequest, importance_of
+
         request = ImportanceRequest(n_samples, random_state, by, groups)
-        return self._importance(X, baselines, None, request)
+        return importance_of(self.task, X, baselines, None, request)
 
     def measure_next(
         self,
@@ -652,26 +583,9 @@ class Explainer:
         >>> explainer.measure_next(candidates, [[2.0, 2.0]], feature="x1").best().positions
         (1,)
         """
-        self._require_latent("measure_next is")
-        rows = self._rows.matrix("X", X)
-        about = {
-            "quantity": self._quantity,
-            "baseline_name": self.baseline_name if baselines is None else "one per row",
-            "attribution": attribution_name(self.attribution),
-        }
-        return next_measurement(
-            self._one,
-            self._rows,
-            self._operator(rows, baselines),
-            rows,
-            row_names(X, len(rows)),
-            replace(self.evaluation, uncertainty="std"),
-            self._features(X),
-            candidates,
-            feature,
-            noise,
-            about,
-        )
+        from gpattr.explainer.next_measurement import next_measurement
+
+        return next_measurement(self.task, candidates, X, feature, noise, baselines)
 
     def counterfactual(
         self,
@@ -726,25 +640,10 @@ class Explainer:
         >>> found.found, list(found.changes)
         (True, ['x0'])
         """
-        self._require_function("counterfactual is")
-        request = Request(target, direction, level, features, bounds, scales, prefer)
-        single, names = copy(self), self._features(x)
-        if not isinstance(self.attribution, str):  # which has its own baseline, or none
-            object.__setattr__(single, "attribution", "integrated_gradients")
+        from gpattr.explainer.counterfactual import CounterfactualRequest, counterfactual_of
 
-        def explain(new: Array, old: Array, labels: RowNames) -> Explanation:
-            after, before = (beside("x", row, self.posterior.like) for row in (new, old))
-            return single._explain(after, before, self.evaluation, names, labels)
-
-        return counterfactual_of(
-            self._one,
-            self._rows,
-            x,
-            request,
-            output=self.output,
-            quantity=self._quantity,
-            explain=explain,
-        )
+        request = CounterfactualRequest(target, direction, level, features, bounds, scales, prefer)
+        return counterfactual_of(self.task, x, request)
 
     def baseline_sensitivity(
         self, X: ArrayLike, baselines: ArrayLike | None = None
@@ -765,26 +664,9 @@ class Explainer:
         >>> explainer.baseline_sensitivity([[2.0, 0.5]]).same_sign.round(2)
         array([[1.  , 0.47]])
         """
-        self._require_function("baseline_sensitivity is")
-        posterior, rows = self._one, self._rows.matrix("X", X)
-        chosen, names = baseline_set(self._rows, baselines), self._features(X)
-        evaluation = replace(self.evaluation, uncertainty="none")
+        from gpattr.explainer.baseline_sensitivity import sensitivity_of
 
-        def means(some: Array, own: Array | None) -> np.ndarray:
-            pair = [None if part is None else beside("X", part, rows) for part in (some, own)]
-            operator = self._made(pair[1])
-            require_features(operator, "baseline_sensitivity is")
-            return mean_values(posterior, operator, pair[0], evaluation, self.output)
-
-        return BaselineSensitivity(
-            **sensitivity_to(means, rows, chosen),
-            n_baselines=len(chosen),
-            feature_names=names,
-            row_names=row_names(X, len(rows)),
-            quantity=self._quantity,
-            baseline_name=self.baseline_name,
-            attribution=attribution_name(self.attribution),
-        )
+        return sensitivity_of(self.task, X, baselines)
 
     def training_contributions(self, x: ArrayLike, feature: str | int) -> Contributions:
         """Return the share of each training row in the attribution of ``feature`` at x, (m,).
@@ -803,21 +685,9 @@ class Explainer:
         >>> shares.shape, round(float(shares.sum()), 2)
         ((30,), 1.0)
         """
-        point, features = self._rows.point("x", x)[None, :], self._features(x)
-        one = beside("x", point, self.posterior.like)
-        index = feature_index(feature, features)
-        evaluation = replace(self.evaluation, uncertainty="none")
-        operator = self._operator(one, None)
-        require_features(operator, "training_contributions are")
-        bound = self._single.bind(operator, evaluation)
-        return Contributions.of(
-            to_numpy(bound.contributions(one)[0])[index],
-            feature=features[index],
-            quantity=self._quantity,
-            row_name=row_name(x),
-            baseline_name=self.baseline_name,
-            attribution=attribution_name(self.attribution),
-        )
+        from gpattr.explainer.joint import contributions_to
+
+        return contributions_to(self.task, x, feature)
 
     def widget(self, X: ArrayLike) -> Any:
         """Return a notebook widget with sliders, which starts from the rows of X.
@@ -837,8 +707,9 @@ class Explainer:
         """
         from gpattr.widget import make_widget
 
-        rows = self._rows.matrix("X", X)
-        return make_widget(self, self._rows, rows, self._rows.names(X), row_names(X, len(rows)))
+        reader = self.task.reader
+        rows = reader.matrix("X", X)
+        return make_widget(self, reader, rows, reader.names(X), row_names(X, len(rows)))
 
     def __repr__(self) -> str:
         drawn = f", output={self.output!r}, n_draws={self.n_draws}"
@@ -859,234 +730,6 @@ class Explainer:
         if self.quantity is not None:
             lines.append(("quantity", repr(self.quantity)))
         return card("Explainer", lines)
-
-    def _explain(
-        self,
-        rows: Array,
-        baselines: Array | None,
-        evaluation: Evaluation,
-        names: Names,
-        labels: RowNames,
-        part: Any = slice(None),
-    ) -> Any:
-        """Explain rows, which are a ``part`` of those that the operator is for."""
-        if self.errors == "mark":
-            return self._explain_and_mark(rows, baselines, evaluation, names, labels, part)
-        operator = self._made(baselines)
-        if not isinstance(self.attribution, str):
-            operator = operator.rows(part)
-        setting = self._setting(rows, operator, baselines is not None, names, labels)
-        several = self.posterior.several_outputs
-        outputs = self.posterior.outputs
-        what = {
-            name: words(part, self.output, self.target_name, several)
-            for name, part in outputs.items()
-        }
-        if self.quantity is not None:
-            parts = {
-                name: of_quantity(part, self.quantity, setting, what[name], evaluation)
-                for name, part in outputs.items()
-            }
-        elif self.output == "probability":
-            drawn: dict[str, Any] = {"n_draws": self.n_draws, "random_state": self.random_state}
-            parts = {
-                name: of_probability(part, setting, what[name], evaluation, **drawn)
-                for name, part in outputs.items()
-            }
-        else:
-            results = self._answers(setting.operator, evaluation, rows)
-            parts = {
-                name: of_function(part, results[name], setting, what[name])
-                for name, part in outputs.items()
-            }
-        return MultiOutputExplanation(parts) if several else parts[""]
-
-    def _explain_and_mark(
-        self,
-        rows: Array,
-        baselines: Array | None,
-        evaluation: Evaluation,
-        names: Names,
-        labels: RowNames,
-        part: slice,
-    ) -> Any:
-        """Explain rows, and mark those that cannot be explained."""
-        strict, first = copy(self), part.start or 0
-        object.__setattr__(strict, "errors", "raise")
-
-        def of(some: np.ndarray) -> tuple[Array, Array | None, Any]:
-            own = None if baselines is None else baselines[some]
-            names_of: Any = labels
-            return rows[some], own, tuple(names_of[row] for row in some.tolist())
-
-        def explain(some: np.ndarray, uncertainty: str) -> Any:
-            X, own, texts = of(some)
-            asked = replace(evaluation, uncertainty=uncertainty)
-            return strict._explain(X, own, asked, names, texts, first + some)
-
-        def describe(some: np.ndarray) -> dict[str, Any]:
-            X, own, texts = of(some)
-            operator = self._made(own)
-            if not isinstance(self.attribution, str):
-                operator = operator.rows(first + some)
-            return self._setting(X, operator, own is not None, names, texts).shared
-
-        def of_baseline() -> Any:
-            one, own = slice(first, first + 1), None if baselines is None else baselines[:1]
-            operator = self._made(own)
-            if not isinstance(self.attribution, str):
-                operator = operator.rows(one)
-            reference = operator.reference
-            point = rows[:1] if reference is None else reference.points[:1]
-            return strict._explain(point, own, evaluation, names, (labels[0],), one)
-
-        return explain_and_mark(explain, describe, of_baseline, len(rows), evaluation.uncertainty)
-
-    def _answers(self, operator: Operator, evaluation: Evaluation, rows: Array) -> dict[str, Any]:
-        """Return the attributions of every output by name."""
-        with device_memory("The explanation", rows):
-            if isinstance(self.posterior, MultiOutputPosterior):
-                return self.posterior.bind(operator, evaluation).by_output(rows)
-            return {"": self.posterior.bind(operator, evaluation).apply(rows)}
-
-    def _setting(
-        self, rows: Array, operator: Operator, per_row: bool, names: Names, labels: RowNames
-    ) -> Setting:
-        """Return what the explanations of all outputs share."""
-        reference, shown, texts = operator.reference, self._data(rows), self._rows.labels(rows)
-        if self._groups is not None and self._rows.encoder is not None:
-            texts = self._groups.texts(texts, self._rows.encoder.features)
-        baselines, weights = np.full(shown.shape, np.nan), None
-        starts: dict[str, tuple[str, ...]] = {}
-        if reference is not None:
-            check_reference(reference, rows)
-            points = self._data(reference.points)
-            averaged = not reference.per_row and len(points) > 1
-            averaged = averaged or (isinstance(self.baseline, Baselines) and not per_row)
-            weights = to_numpy(reference.weights) if averaged else None
-            baselines = points if averaged else np.broadcast_to(points, shown.shape)
-            if not averaged:
-                starts = self._baseline_labels(reference.points, len(rows))
-        shared = {
-            "data": shown,
-            "baselines": baselines,
-            "baseline_weights": weights,
-            "baseline_name": "one per row" if per_row else self.baseline_name,
-            "attribution": attribution_name(self.attribution),
-            "feature_names": names,
-            "row_names": labels,
-            "labels": texts,
-            "baseline_labels": starts,
-        }
-        encoder = self._rows.encoder
-        return Setting(operator, rows, shared, None if encoder is None else encoder.gathering)
-
-    def _baseline_labels(self, points: Array, n: int) -> dict[str, tuple[str, ...]]:
-        """Return the categories of the baselines of n rows, one for all of them or one each."""
-        texts = self._rows.whole_labels(points)
-        if self._groups is not None and self._rows.encoder is not None:
-            texts = self._groups.texts(texts, self._rows.encoder.features)
-        return {name: found if len(found) == n else found * n for name, found in texts.items()}
-
-    def _features(self, X: Any) -> Names:
-        """Return the names of what is explained: features, or players made of them."""
-        features = self._rows.features(X)
-        return features if self._groups is None else self._groups.names(features)
-
-    def _data(self, rows: Array) -> np.ndarray:
-        """Return one number for each of what is explained, (n, ·); NaN where there is none."""
-        values = self._rows.data(rows)
-        return values if self._groups is None else self._groups.data(values)
-
-    def _importance(
-        self,
-        X: Any,
-        baselines: Any,
-        known: Explanation | None,
-        request: ImportanceRequest | None = None,
-    ) -> Importance:
-        """Return the importance of the rows of X, whose explanation may be ``known`` already."""
-        rows, posterior = self._rows.matrix("X", X), self._one
-        request = request or ImportanceRequest()
-        request.check(len(rows), players=self._groups is not None)
-        operator, names = self._operator(rows, baselines), self._features(X)
-        require_features(operator, "importance is")
-        self._require_function("importance is")
-        if self.output == "probability":
-            assert isinstance(operator, IntegratedGradients)
-            parts = self.batches(X, baselines, "std", batch_size=256) if known is None else [known]
-            encoder = self._rows.encoder
-            gathering = np.eye(rows.shape[1]) if encoder is None else encoder.gathering
-            importance = importance_of_probability(
-                posterior.in_columns, operator, rows, gathering, names, parts, request
-            )
-        else:
-            importance = importance_of(
-                posterior, operator, rows, names, self.evaluation, known, request
-            )
-        name = self.baseline_name if baselines is None else "one per row"
-        what = self._quantity if known is None else known.quantity
-        kind = attribution_name(self.attribution)
-        return replace(importance, quantity=what, baseline_name=name, attribution=kind)
-
-    def _draw_work(self, X: Any) -> np.ndarray:
-        """Return about how many multiplications the draws of each row take, (n,)."""
-        rows = self._rows.matrix("X", X)
-        operator, features = self._operator(rows, None), len(self._features(X))
-        assert isinstance(operator, IntegratedGradients)
-        return draw_work(self._one.in_columns, operator, rows, features, self.n_draws)
-
-    @property
-    def _single(self) -> Posterior:
-        """The posterior, if there is one output, and its function is what is explained."""
-        self._require_latent("joint and training_contributions are")
-        return self._one
-
-    def _require_latent(self, what: str) -> None:
-        if self.output == "probability":
-            raise UnsupportedModelError(f'output: {what} available only with output="latent"')
-        self._require_function(what)
-
-    def _require_function(self, what: str) -> None:
-        if self.quantity is not None:
-            raise UnsupportedModelError(
-                f"quantity: {what} available only for predictions, not for the"
-                f" {self.quantity.words('prediction')}"
-            )
-
-    @property
-    def _one(self) -> Posterior:
-        """The posterior, if there is one output."""
-        if isinstance(self.posterior, MultiOutputPosterior):
-            names = list(self.posterior.outputs)
-            raise UnsupportedModelError(
-                "model: joint, importance, interactions, dependence, measure_next, counterfactual,"
-                " baseline_sensitivity and training_contributions are of a single output; select"
-                f" one by its name, explainer[{names[0]!r}]; there are {names}"
-            )
-        return self.posterior
-
-    @property
-    def _quantity(self) -> str:
-        """What is explained, if there is one output."""
-        return words(self._one, self.output, self.target_name, several=False)
-
-    def _operator(self, rows: Array, baselines: Any) -> Operator:
-        own = None if baselines is None else self._rows.baselines(baselines, len(rows))
-        return self._made(own)
-
-    def _made(self, baselines: Array | None) -> Operator:
-        """Return the operator, with one baseline per row if they are given."""
-        if isinstance(self.attribution, str):
-            baseline = self.baseline if baselines is None else baselines
-            players = column_players(self._rows.encoder, self._groups)
-            return ATTRIBUTIONS[self.attribution](baseline, self._rows.jumps, players)
-        if baselines is not None:
-            raise InvalidInputError(
-                f"baselines: {type(self.attribution).__name__} has its own baseline, or none; leave"
-                " baselines out"
-            )
-        return self.attribution
 
 
 def _frozen(baseline: Any) -> Any:
@@ -1111,5 +754,7 @@ def _check_output(
             'attribution: output="probability" supports only "integrated_gradients", got'
             f" {attribution!r}"
         )
+    from gpattr.explainer.probability import require_link
+
     for name, part in posterior.outputs.items():
         require_link(part, name)

@@ -13,10 +13,11 @@ from itertools import combinations
 
 import numpy as np
 
-from gpattr.explainer.change_margin import ChangeMargin
-from gpattr.explainer.change_pool import Change, Pool, pulled
+from gpattr._core.array import to_numpy
+from gpattr._core.validation import beside
+from gpattr.explainer.change_margin import Change, ChangeMargin, ChangePool, pulled
+from gpattr.explainer.change_space import ChangeSpace
 from gpattr.explainer.nearest_points import approach, climb, refine
-from gpattr.explainer.passing_rows import passing_rows
 from gpattr.explainer.scans import Scans
 
 MOST_PAIRED = 12  # features whose pairs are tried, all of them if there are no more
@@ -27,9 +28,11 @@ CLOSER = 0.05  # a change of more features is kept if it is shorter by this shar
 SHORTER = 1e-3  # and the nearest of all by this one
 MOST_TRIED = 12  # changes that nearly reach the target and are refined
 NEGLIGIBLE = 1e-6  # of the largest change, below which a feature is left as it was
+BLOCK = 1000  # rows at a time
+WORK = 4e10  # products that variances may take: a row takes the square of the model's size
 
 
-class Search:
+class ChangeSearch:
     """The search in the space of one ``margin``; ``seen`` (n, D) are training rows."""
 
     def __init__(self, margin: ChangeMargin, seen: np.ndarray | None) -> None:
@@ -38,7 +41,7 @@ class Search:
         self.p, self.n_settings = len(self.low), len(self.space.settings)
         everything = np.arange(self.n_settings)
         u = np.zeros((self.n_settings, self.p))
-        self.bare = Pool(u, u > 0, everything, margin.values(u, everything))
+        self.bare = ChangePool(u, u > 0, everything, margin.values(u, everything))
         self.missing = max(-float(self.bare.g[0]), 0.0)
         self.scans = Scans(margin)
 
@@ -63,7 +66,7 @@ class Search:
         found = self._front(pool)
         return found, None if found else self._highest(pool)
 
-    def _pairs(self, summits: Pool) -> Pool:
+    def _pairs(self, summits: ChangePool) -> ChangePool:
         """Return what is found with two features, and the categories as they are."""
         own = summits[summits.setting == 0]
         leading = np.argsort(-own.g, kind="stable")
@@ -76,7 +79,7 @@ class Search:
         near = self._approached(starts.u, starts.sets, starts.setting)
         return starts + pulled(self.margin, starts) + near
 
-    def _trimmed(self, pool: Pool) -> Pool:
+    def _trimmed(self, pool: ChangePool) -> ChangePool:
         """Return what is found with those features that change most when all may."""
         u = self._whole(pool)
         counts = range(3, min(self.p, MOST_PAIRED + 1))
@@ -84,12 +87,12 @@ class Search:
         sets = np.array([rank < count for count in counts])
         return self._approached(np.where(sets, u, 0.0), sets, np.zeros(len(sets), dtype=int))
 
-    def _whole(self, pool: Pool) -> np.ndarray:
+    def _whole(self, pool: ChangePool) -> np.ndarray:
         """Return the best change of all features, with the categories as they are."""
         whole = pool[(pool.setting == 0) & pool.sets.all(axis=1)]
         return whole.u[self._order(whole)[0]]
 
-    def _extended(self, pool: Pool, count: int) -> Pool:
+    def _extended(self, pool: ChangePool, count: int) -> ChangePool:
         """Return what is found with one feature more than the best sets of ``count`` − 1."""
         before = pool[(pool.setting == 0) & (pool.sets.sum(axis=1) == count - 1)]
         before = before[self._order(before)]
@@ -99,7 +102,7 @@ class Search:
         more = wider.sum(axis=1) == count
         return self._approached(start[more], wider[more], np.zeros(more.sum(), dtype=int))
 
-    def _all(self, pool: Pool, spread: Pool) -> Pool:
+    def _all(self, pool: ChangePool, spread: ChangePool) -> ChangePool:
         """Return what is found with all features, from the best so far and a ``spread``."""
         starts = spread
         for which in (pool.setting == 0, pool.setting != 0):
@@ -107,18 +110,18 @@ class Search:
             starts = starts + own[self._order(own)[:STARTS]]
         return self._approached(starts.u, np.ones(starts.u.shape, dtype=bool), starts.setting)
 
-    def _approached(self, start: np.ndarray, sets: np.ndarray, setting: np.ndarray) -> Pool:
+    def _approached(self, start: np.ndarray, sets: np.ndarray, setting: np.ndarray) -> ChangePool:
         low, high = np.where(sets, self.low, 0.0), np.where(sets, self.high, 0.0)
         u, g = approach(self.margin.slopes, start, low, high, setting)
-        return Pool(u, sets, setting, g)
+        return ChangePool(u, sets, setting, g)
 
-    def _order(self, pool: Pool) -> np.ndarray:
+    def _order(self, pool: ChangePool) -> np.ndarray:
         """Return positions by distance of what about reaches the target, then by margin."""
         reached = pool.g >= -NEARLY * self.missing
         distance = self.space.distances(pool.u, pool.setting)
         return np.lexsort((np.where(reached, distance, -pool.g), ~reached))
 
-    def _front(self, pool: Pool) -> list[Change]:
+    def _front(self, pool: ChangePool) -> list[Change]:
         """Return the nearest change for each number of features that brings it closer."""
         pool = pool[pool.g >= -NEARLY * self.missing]
         count = pool.sets.sum(axis=1) + self.space.n_switched[pool.setting]
@@ -130,7 +133,7 @@ class Search:
         change = self._nearest(pool, SHORTER, front)
         return front if change is None else [*front, change]
 
-    def _nearest(self, pool: Pool, share: float, front: list[Change]) -> Change | None:
+    def _nearest(self, pool: ChangePool, share: float, front: list[Change]) -> Change | None:
         """Return the nearest change, if it is shorter by a ``share`` than those found before.
 
         Changes that cannot be refined until they reach the target are skipped; where many nearly
@@ -145,7 +148,7 @@ class Search:
                 return change if change.distance < limit else None
         return None
 
-    def _refined(self, pool: Pool, i: int) -> Change | None:
+    def _refined(self, pool: ChangePool, i: int) -> Change | None:
         """Return a change refined to rounding that reaches the target; None if there is none."""
         chosen, setting, u = pool.sets[i], int(pool.setting[i]), pool.u[i]
         low, high = np.where(chosen, self.low, 0.0), np.where(chosen, self.high, 0.0)
@@ -172,7 +175,7 @@ class Search:
             u = np.clip(u + rise * slope / size, low, high)
         return u if float(self.margin.values(u[None], which)[0]) >= 0 else None
 
-    def _highest(self, pool: Pool) -> Change:
+    def _highest(self, pool: ChangePool) -> Change:
         """Return the change of the highest probability that is found from the highest so far."""
         heights = self.margin.heights(pool.u, pool.setting)  # probabilities may be 0 in float64
         chosen = np.argsort(-heights, kind="stable")[:STARTS]
@@ -191,3 +194,52 @@ class Search:
         distance = float(self.space.distances(u[None], which)[0])
         count = int((u != 0).sum() + self.space.n_switched[setting])
         return Change(u, setting, distance, count)
+
+
+def passing_rows(margin: ChangeMargin, seen: np.ndarray) -> ChangePool:
+    """Return the nearest rows of ``seen`` (n, D) that reach the target, and the highest tried.
+
+    Features that may not change keep their values, and rows out of bounds are moved to them. A row
+    keeps its categories where this is allowed, and else has those of x. Means are cheap, and with a
+    level of ½ or more a Gaussian's mean short of the target rules a row out; variances are computed
+    in blocks, the nearest rows first, until some of them pass. All rows are tried if WORK allows.
+    """
+    space = margin.space
+    u, setting = space.units(seen), own_settings(space, seen)
+    distance = space.distances(u, setting)
+    order = np.argsort(distance, kind="stable")
+    if len(order) > BLOCK:
+        above = np.empty(len(u))
+        for start in range(0, len(u), BLOCK):
+            part = slice(start, start + BLOCK)
+            rows = beside("x", space.rows(u[part], setting[part]), margin.posterior.like)
+            above[part] = margin.sign * (to_numpy(margin.posterior.moments(rows)) - margin.target)
+        if margin.z >= 0 and len(margin.weights) == 1:
+            order = order[above[order] >= 0] if (above >= 0).any() else order[:BLOCK]
+        most = max(BLOCK, int(WORK / max(margin.posterior.size, 1) ** 2))
+        if len(order) > most:
+            high = order[np.argsort(-above[order], kind="stable")[: most // 2]]
+            order = np.concatenate([order[: most - most // 2], high])
+    best: list[ChangePool] = []
+    for start in range(0, len(order), BLOCK):
+        few = order[start : start + BLOCK]
+        g = margin.values(u[few], setting[few])
+        chosen = np.union1d(np.flatnonzero(g >= 0), [g.argmax()])
+        best.append(
+            ChangePool(u[few][chosen], u[few][chosen] != 0, setting[few][chosen], g[chosen])
+        )
+        if (g >= 0).any():
+            break
+    result = best[0]
+    for pool in best[1:]:
+        result = result + pool
+    return result
+
+
+def own_settings(space: ChangeSpace, seen: np.ndarray) -> np.ndarray:
+    """Return the setting of categories of each row (n,); 0 where its own is not among them."""
+    switched = np.flatnonzero((space.settings != space.row).any(axis=0))
+    own = np.zeros(len(seen), dtype=int)
+    for i in range(1, len(space.settings)):
+        own[(seen[:, switched] == space.settings[i, switched]).all(axis=1)] = i
+    return own

@@ -1,19 +1,24 @@
-"""Draws of the global importance of each feature over rows, jointly for rows and features."""
+"""Global importance of features over rows, drawn jointly for rows and features."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from gpattr._core.array import Array, LinAlgError, cholesky, product
+from gpattr._core.array import Array, LinAlgError, cholesky, product, to_numpy
 from gpattr._core.memory import blocks, check_memory
-from gpattr._core.validation import Names, read_only
+from gpattr._core.validation import Names, beside, read_only
 from gpattr.closed_forms.table import Formulas
+from gpattr.explainer.attributions import require_features
+from gpattr.explainer.batches import batches_of
 from gpattr.explainer.importance_measures import (
     MEASURES,
+    ROWS,
+    FeatureSums,
+    ImportanceRequest,
     Measure,
     Sample,
     Spread,
@@ -23,48 +28,191 @@ from gpattr.explainer.importance_measures import (
     std_error_of,
     variance_of,
 )
-from gpattr.explainer.importance_request import ImportanceRequest
+from gpattr.explainer.probability_importance import draw_probability_importance
+from gpattr.explainer.task import Task
+from gpattr.explanation.explanation import Explanation
 from gpattr.explanation.importance import Importance
+from gpattr.operators import IntegratedGradients, Operator
+from gpattr.posteriors import Bound, Evaluation, Posterior
+from gpattr.posteriors.wrapper import LinearBound
+
+
+def importance_of(
+    task: Task,
+    X: Any,
+    baselines: Any = None,
+    known: Explanation | None = None,
+    request: ImportanceRequest | None = None,
+) -> Importance:
+    """The importance over the rows of X, whose explanation may be ``known`` already."""
+    rows = task.reader.matrix("X", X)
+    request = request or ImportanceRequest()
+    request.check(len(rows), players=task.groups is not None)
+    operator, names = task.operator_for(rows, baselines), task.names(X)
+    require_features(operator, "importance is")
+    task.require_function("importance is")
+    sums = request.sums(names)
+    if task.output == "probability":
+        importance = _of_probability(task, X, baselines, operator, rows, known, request, sums)
+    else:
+        importance = _of_function(task, operator, rows, names, known, request, sums)
+    return replace(
+        importance,
+        groups=None if sums is None else sums.members,
+        quantity=task.words if known is None else known.quantity,
+        baseline_name=task.baseline_name if baselines is None else "one per row",
+        attribution=task.attribution_name,
+    )
+
+
+def _of_function(
+    task: Task,
+    operator: Operator,
+    rows: Array,
+    names: Names,
+    known: Explanation | None,
+    request: ImportanceRequest,
+    sums: FeatureSums | None,
+) -> Importance:
+    components, evaluation = task.single.components, task.evaluation
+    matrix = None if sums is None else sums.matrix
+    parts = (
+        GaussianPart(k, weight, part, operator, rows, evaluation, known, matrix)
+        for k, (weight, part) in enumerate(components)
+    )
+    bounds = [part.bind(operator, evaluation) for _, part in components]
+    return draw_importance(
+        parts,
+        len(rows),
+        names if sums is None else sums.names,
+        request,
+        columns=rows.shape[1],
+        terms=len(operator.rows(slice(1)).terms(rows[:1])),
+        pair_cost=len(bounds) * max(bound.pair_cost for bound in bounds),
+    )
+
+
+def _of_probability(
+    task: Task,
+    X: Any,
+    baselines: Any,
+    operator: Operator,
+    rows: Array,
+    known: Explanation | None,
+    request: ImportanceRequest,
+    sums: FeatureSums | None,
+) -> Importance:
+    """The importance of a probability, from explanations of all rows by draws.
+
+    Expectations are those of the draws of every row, their uncertainty comes from joint draws of
+    some rows.
+    """
+    assert isinstance(operator, IntegratedGradients)
+    encoder, names = task.reader.encoder, task.names(X)
+    if known is None:
+        parts: Iterable[Explanation] = batches_of(task, X, baselines, "std", 256)
+    else:
+        parts = [known]
+    gathering = np.eye(rows.shape[1]) if encoder is None else encoder.gathering
+    draws = centred_draws(parts)
+    if sums is not None:
+        names, gathering, matrix = sums.names, gathering @ sums.matrix, sums.matrix
+        draws = (part @ matrix for part in draws)
+    return draw_probability_importance(
+        task.single.in_columns, operator, rows, gathering, names, draws, request
+    )
+
+
+def centred_draws(parts: Iterable[Explanation]) -> Iterator[Array]:
+    """Yield the draws of all rows, (draws, r, d), in blocks of rows, about their known means."""
+    for part in parts:
+        every = part.draws
+        assert every is not None
+        for some in blocks(len(part), 40.0 * every[:, 0].size):
+            draws = every[:, some]
+            # The means are known better than by draws.
+            yield draws + (part.values[some] - draws.mean(axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianPart:
+    """The ``component``-th Gaussian of a mixture, with its ``weight``.
+
+    It is asked about the attributions of ``X`` by ``operator``, or about their sums 𝒜G for a matrix
+    ``sums`` G (d, k). ``known`` is the explanation of the same rows, if there is one: its means and
+    variances, where features are not added up, are not computed again.
+    """
+
+    component: int
+    weight: float
+    posterior: Posterior
+    operator: Operator
+    X: Array
+    evaluation: Evaluation
+    known: Explanation | None = None
+    sums: Array | None = None
+
+    def moments(self) -> Iterator[tuple[Array, Array]]:
+        """Yield means and variances of the attributions, (r, d) each, by blocks of rows."""
+        if self.known is not None and self.sums is None:
+            yield self._known("values"), self._known("var")
+            return
+        n, d = self.X.shape
+        whole = (
+            self.posterior.encoder is not None or self.sums is not None
+        )  # covariances are formed
+        bound = self._bound("std")
+        for rows in blocks(n, 64.0 * d * (d if whole else 1), self.X):
+            result = bound.rows(rows).apply(self.X[rows])
+            assert result.var is not None
+            yield to_numpy(result.mean), to_numpy(result.var)
+
+    def mean(self, chosen: Array) -> Array:
+        """The mean attributions of chosen rows, (s, d)."""
+        if self.known is not None and self.sums is None:
+            return self._known("values")[chosen]
+        return to_numpy(self._bound("none").rows(chosen).mean(self.X[chosen]))
+
+    def joint(self, chosen: Array) -> Array:
+        """The covariance between all features of chosen rows, (s, d, s, d)."""
+        return to_numpy(self._bound("none").rows(chosen).joint(self.X[chosen]))
+
+    def alone(self, chosen: Array) -> Array:
+        """The covariance between chosen rows of each feature by itself, (d, s, s)."""
+        return to_numpy(self._bound("none").rows(chosen).rows_covariance(self.X[chosen]))
+
+    def _bound(self, uncertainty: str) -> Bound:
+        evaluation = replace(self.evaluation, uncertainty=uncertainty)
+        if self.sums is None:
+            return self.posterior.bind(self.operator, evaluation)
+        needed = replace(evaluation, uncertainty="none" if uncertainty == "none" else "cov")
+        G = beside("groups", self.sums, self.X)
+        inner = self.posterior.bind(self.operator, needed)
+        return LinearBound(inner, self.operator, evaluation, G)
+
+    def _known(self, name: str) -> Array:
+        ex = self.known
+        assert ex is not None
+        own = {"values": ex.values, "var": ex.var}[name]
+        parts = {"values": ex.component_values, "var": ex.component_var}[name]
+        array = own if parts is None else parts[self.component]
+        assert array is not None
+        return array
+
 
 TOGETHER = 3000  # attributions that are drawn together: a factor of 72 MB, and a few seconds
 GUIDE = (
     1500  # attributions whose joint draws tell what features share, where each is drawn by itself
 )
-# Rows that are drawn where there are more: as a rule, and however many features there are.
-ROWS, FEWEST = 300, 40
+FEWEST = 40  # rows that are drawn where there are more, however many features there are
 WORK = 2e9  # entries of the prior covariance between rows that are evaluated: about ten seconds
 # Relative to each variance; the largest is far below the hundredth to which draws give a std.
 JITTERS = (1e-12, 1e-9, 1e-6)
 ESTIMATED_BY = 500  # draws, at least, from which a variance is estimated
 
 
-class Part(Protocol):
-    """One Gaussian of a posterior's mixture; ``chosen`` are positions of rows."""
-
-    @property
-    def weight(self) -> float:
-        """Its share of the mixture."""
-        ...
-
-    def moments(self) -> Iterator[tuple[Array, Array]]:
-        """Yield means and variances of the attributions, (r, d) each, by blocks of rows."""
-        ...
-
-    def mean(self, chosen: Array) -> Array:
-        """Return the mean attributions of some rows, (s, d)."""
-        ...
-
-    def joint(self, chosen: Array) -> Array:
-        """Return the covariance between all features of some rows, (s, d, s, d)."""
-        ...
-
-    def alone(self, chosen: Array) -> Array:
-        """Return the covariance between some rows of each feature by itself, (d, s, s)."""
-        ...
-
-
 def draw_importance(
-    parts: Iterable[Part],
+    parts: Iterable[GaussianPart],
     n: int,
     names: Names,
     request: ImportanceRequest,
@@ -160,7 +308,7 @@ def sample_size(n: int, columns: int, terms: int, pair_cost: float) -> int:
 
 
 def _drawn_together(
-    part: Part,
+    part: GaussianPart,
     rows: Array,
     count: int,
     generator: np.random.Generator,
@@ -178,7 +326,7 @@ def _drawn_together(
 
 
 def _drawn_alone(
-    part: Part,
+    part: GaussianPart,
     rows: Array,
     count: int,
     generator: np.random.Generator,

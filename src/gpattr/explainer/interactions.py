@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from gpattr._core.memory import check_memory
 from gpattr._core.validation import check_choice
 from gpattr.exceptions import InvalidInputError, UnsupportedModelError
-from gpattr.explainer.results import Setting, of_function
+from gpattr.explainer.attributions import column_players
+from gpattr.explainer.results import of_function
+from gpattr.explainer.rows import row_names
+from gpattr.explainer.task import Task
 from gpattr.explanation.interactions import InteractionExplanation
-from gpattr.explanation.pairs import PAIR, Pairs, all_pairs, pair_labels
+from gpattr.explanation.pairs import PAIR, Pairs, all_pairs, check_pairs, pair_labels
 from gpattr.operators import IntegratedHessians, Operator, Players, ShapleyInteractions
-from gpattr.posteriors import Evaluation, Posterior
 
 Jumps = tuple[int, ...]
 # The indices of each attribution, that of `index=None` first.
@@ -68,17 +71,22 @@ def check_size(n: int, d: int, pairs: Pairs | None, uncertainty: str) -> None:
 
 
 def interactions_of(
-    posterior: Posterior,
-    setting: Setting,
-    evaluation: Evaluation,
-    quantity: str,
-    pairs: Pairs | None,
-    index: str,
+    task: Task, X: Any, baselines: Any, uncertainty: str, index: Any, pairs: Any
 ) -> InteractionExplanation:
-    """Return the interactions that the operator of a ``setting`` finds in its rows."""
-    result = posterior.bind(setting.operator, evaluation).apply(setting.rows)
-    names = setting.shared["feature_names"]
-    pairs = all_pairs(len(names)) if pairs is None else pairs
-    coordinates = {PAIR: pair_labels(pairs, names)}
-    ex = of_function(posterior, result, setting, quantity, coordinates)
-    return InteractionExplanation.of_pairs(ex, pairs, index)
+    """The interactions between features in the rows of X."""
+    index = check_index(index, task.attribution)
+    task.require_latent("interactions are")
+    posterior, evaluation = task.single, replace(task.evaluation, uncertainty=uncertainty)
+    rows, names = task.reader.matrix("X", X), task.names(X)
+    chosen = None if pairs is None else check_pairs(pairs, names)
+    check_size(len(rows), len(names), chosen, uncertainty)
+    own = task.own_baselines(baselines, len(rows))
+    players = column_players(task.reader.encoder, task.groups)
+    baseline = task.baseline if own is None else own
+    operator = OPERATORS[index](baseline, task.reader.jumps, players, chosen)
+    start = task.start_of(operator, per_row=own is not None)
+    asked = task.about(rows, start, names, row_names(X, len(rows)))
+    result = posterior.bind(operator, evaluation).apply(rows)
+    every = all_pairs(len(names)) if chosen is None else chosen
+    ex = of_function(posterior, result, asked, task.words, {PAIR: pair_labels(every, names)})
+    return InteractionExplanation.of_pairs(ex, every, index)

@@ -12,7 +12,7 @@ mean, ∂q/∂μ ∇μ, and what by the variance are kept apart: "exploit" and "
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp
@@ -22,7 +22,7 @@ from gpattr.encoders import Encoder
 from gpattr.exceptions import UnsupportedModelError
 from gpattr.posteriors import Posterior
 from gpattr.quantities import Acquisition, MomentQuantity
-from gpattr.quantities.moments import LOG_MEAN, MOMENTS
+from gpattr.quantities.base import LOG_MEAN, MOMENTS
 
 
 class Slopes(NamedTuple):
@@ -35,27 +35,6 @@ class Slopes(NamedTuple):
     gradient: np.ndarray
     value_error: np.ndarray
     relative_error: np.ndarray
-
-
-class Landscape(Protocol):
-    """A number at every row, and its gradient."""
-
-    @property
-    def parts(self) -> tuple[str, ...]:
-        """The names of the parts of its gradient."""
-        ...
-
-    def value(self, X: Array) -> np.ndarray:
-        """Return q at the rows of X, (n,)."""
-        ...
-
-    def value_error(self, X: Array) -> np.ndarray:
-        """Return what rounding may make of q at the rows of X, (n,)."""
-        ...
-
-    def slopes(self, X: Array) -> Slopes:
-        """Return the gradient at the rows of X."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,7 +179,10 @@ class AcquisitionLandscape:
         return Slopes(gradient[None], np.zeros(len(gradient)), coarse)
 
 
-def landscape(posterior: Posterior, quantity: Any) -> MomentLandscape | AcquisitionLandscape:
+Landscape = MomentLandscape | AcquisitionLandscape
+
+
+def landscape(posterior: Posterior, quantity: Any) -> Landscape:
     """Return a quantity of a posterior, a function of columns, as a function of rows."""
     if isinstance(quantity, Acquisition):
         return AcquisitionLandscape(quantity, posterior.encoder)

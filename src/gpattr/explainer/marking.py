@@ -8,31 +8,55 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpattr._core.array import Array
+from gpattr._core.validation import Names
 from gpattr.distributions import Distribution
 from gpattr.exceptions import ToleranceError
+from gpattr.explainer.rows import RowNames
 from gpattr.explanation.multi_output import MultiOutputExplanation
 
-Explain = Callable[[np.ndarray, str], Any]
+if TYPE_CHECKING:
+    from gpattr.explainer.task import Task
 
 
 def explain_and_mark(
-    explain: Explain,
-    describe: Callable[[np.ndarray], dict[str, Any]],
-    of_baseline: Callable[[], Any],
-    n: int,
+    task: Task,
+    rows: Array,
+    baselines: Array | None,
     uncertainty: str,
+    names: Names,
+    labels: RowNames,
+    part: slice,
 ) -> Any:
-    """Return the explanation of n rows, those marked that raise `ToleranceError`.
+    """The explanation of rows as by `Task.explain`, those marked that raise `ToleranceError`.
 
-    ``explain`` is given rows and what uncertainty is asked for; ``describe`` returns the fields of
-    an explanation that say which rows they are. ``of_baseline`` is the explanation of a baseline
-    itself, which has what the others have, where no row can be explained.
+    Where no row can be explained, the explanation of a baseline itself has what the others have.
     """
-    whole, failed = _tried(lambda rows: explain(rows, uncertainty), np.arange(n))
+    strict, first = replace(task, errors="raise"), part.start or 0
+
+    def of(some: np.ndarray) -> tuple[Array, Array | None, RowNames, Any]:
+        own = None if baselines is None else baselines[some]
+        return rows[some], own, tuple(labels[row] for row in some.tolist()), first + some
+
+    def explain(some: np.ndarray, uncertainty: str) -> Any:
+        X, own, texts, places = of(some)
+        return strict.explain(X, own, uncertainty, names, texts, places)
+
+    def describe(some: np.ndarray) -> dict[str, Any]:
+        X, own, texts, places = of(some)
+        return strict.about(X, strict.start(X, own, places), names, texts).shared
+
+    def of_baseline() -> Any:
+        one, own = slice(first, first + 1), None if baselines is None else baselines[:1]
+        reference = strict.start(rows[:1], own, one).operator.reference
+        point = rows[:1] if reference is None else reference.points[:1]
+        return strict.explain(point, own, uncertainty, names, (labels[0],), one)
+
+    whole, failed = _tried(lambda some: explain(some, uncertainty), np.arange(len(rows)))
     if not failed:
         return _joined(whole)
     if uncertainty == "none":

@@ -2,45 +2,41 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from gpattr._core.array import Array, to_numpy
-from gpattr._core.validation import Names
 from gpattr.exceptions import UnsupportedModelError
 from gpattr.explainer.attributions import require_features
-from gpattr.explainer.rows import RowNames, Rows, row_names
+from gpattr.explainer.rows import row_names
+from gpattr.explainer.task import Task
 from gpattr.explanation.grouping import feature_index
 from gpattr.explanation.next_measurement import NextMeasurement
 from gpattr.explanation.possible_outcomes import PossibleOutcomes
 from gpattr.operators import Operator
 from gpattr.posteriors import Evaluation, Posterior
-from gpattr.posteriors.measurements import noise_at
+from gpattr.posteriors.given import noise_at
 
 
 def next_measurement(
-    posterior: Posterior,
-    rows: Rows,
-    operator: Operator,
-    X: Array,
-    labels: RowNames,
-    evaluation: Evaluation,
-    names: Names,
-    candidates: Any,
-    feature: Any,
-    noise: Any,
-    about: dict[str, str],
+    task: Task, candidates: Any, X: Any, feature: Any, noise: Any, baselines: Any
 ) -> NextMeasurement:
-    """Return what measurements at candidates would tell about the operator's outputs at rows X."""
+    """What measurements at candidates would tell about the attributions of the rows of X."""
+    task.require_latent("measure_next is")
+    rows = task.reader.matrix("X", X)
+    posterior, names = task.single, task.names(X)
+    operator = task.operator_for(rows, baselines)
+    evaluation = replace(task.evaluation, uncertainty="std")
     require_features(operator, "measure_next is")
     _require_measurements(posterior)
     chosen = None if feature is None else feature_index(feature, names)
-    points = rows.matrix("candidates", candidates)
+    points = task.reader.matrix("candidates", candidates)
     gather = None if chosen is None else np.eye(len(names))[:, [chosen]]
     some = slice(None) if chosen is None else [chosen]
     parts = [
-        _measured(part, operator, X, points, evaluation, gather, some, noise)
+        _measured(part, operator, rows, points, evaluation, gather, some, noise)
         for _, part in posterior.components
     ]
     covariance, variance, level, mean, var = parts[0][:5]
@@ -67,8 +63,10 @@ def next_measurement(
         None if chosen is None else names[chosen],
         names if chosen is None else (names[chosen],),
         row_names(candidates, len(points)),
-        labels,
-        **about,
+        row_names(X, len(rows)),
+        quantity=task.words,
+        baseline_name=task.baseline_name if baselines is None else "one per row",
+        attribution=task.attribution_name,
         outcomes=outcomes,
     )
 

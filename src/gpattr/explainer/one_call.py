@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
 from gpattr._core.deprecation import renamed_argument
 from gpattr._core.randomness import RandomLike
+from gpattr.explainer.attributions import Groups
 from gpattr.explainer.explainer import Explainer
-from gpattr.explainer.players import Groups
 from gpattr.operators import Operator
 from gpattr.posteriors import TOLERANCE
-from gpattr.quantities import Quantity
+
+if TYPE_CHECKING:
+    from gpattr.quantities import Quantity
 
 
 @renamed_argument("scale", "output", since="0.1", removal="0.2")

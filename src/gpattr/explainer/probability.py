@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import expit
@@ -33,11 +33,18 @@ from gpattr._core.array import EPS, Array, product, to_numpy
 from gpattr._core.memory import blocks, check_memory
 from gpattr._core.normal import jittered_root
 from gpattr._core.randomness import RandomLike, random_generator
+from gpattr.distributions import Draws, Gaussian
 from gpattr.exceptions import ToleranceError, UnsupportedModelError
-from gpattr.operators import IntegratedGradients, Paths
-from gpattr.posteriors import Posterior
+from gpattr.explainer.results import ExplainedRows, gap, noted, owned
+from gpattr.explanation.explanation import Explanation
+from gpattr.operators import IntegratedGradients, Operator, Paths
+from gpattr.posteriors import Evaluation, Posterior
+from gpattr.posteriors.bound import check_covariance_memory
 from gpattr.special.logistic import expected_probability, expected_slopes
 from gpattr.special.quadrature import gauss_legendre
+
+if TYPE_CHECKING:
+    from gpattr.explainer.task import Task
 
 ORDER = 16  # nodes of a panel
 # Pieces between Chebyshev nodes: initially for each length-scale, so that nothing is missed, and at
@@ -75,6 +82,53 @@ def require_link(posterior: Posterior, output: str = "") -> None:
         part.require_jets()
 
 
+def of_probability(
+    posterior: Posterior,
+    asked: ExplainedRows,
+    quantity: str,
+    evaluation: Evaluation,
+    *,
+    n_draws: int,
+    random_state: RandomLike,
+) -> Explanation:
+    """Return the explanation of E[σ(f)]: means by quadrature, with an uncertainty also draws."""
+    operator, rows, uncertainty = asked.operator, asked.rows, evaluation.uncertainty
+    assert isinstance(operator, IntegratedGradients)
+    if uncertainty == "cov":
+        check_covariance_memory(len(rows), posterior.n_features)
+    columns, G = posterior.in_columns, asked.gathering
+    values, error = mean_attributions(columns, operator, rows, evaluation.tolerance)
+    draws = draw_error = None
+    if uncertainty != "none":
+        draws, draw_error = drawn_attributions(columns, operator, rows, G, n_draws, random_state)
+    if G is not None:
+        values, error = values @ G, error * G.sum(axis=0).max()
+    distribution = Gaussian(values)
+    if draws is not None:
+        distribution = _distribution_of(draws, values, uncertainty)
+    predictions = probability(columns, rows)
+    base_values = asked.base_values(lambda points: probability(columns, points), posterior)
+    return Explanation(
+        distribution=owned(distribution),
+        predictions=predictions,
+        base_values=base_values,
+        method=f"quadrature through the {posterior.link} link{noted(posterior)}",
+        error=error,
+        draw_error=draw_error,
+        delta=gap(values, predictions, base_values),
+        quantity=quantity,
+        **asked.shared,
+    )
+
+
+def _distribution_of(draws: np.ndarray, values: np.ndarray, uncertainty: str) -> Draws:
+    if uncertainty == "std":
+        return Draws(draws, mean=values, var=draws.var(axis=0, ddof=1))
+    deviation = (draws - draws.mean(axis=0)).transpose(1, 2, 0)
+    cov = deviation @ deviation.transpose(0, 2, 1) / (len(draws) - 1)
+    return Draws(draws, mean=values, cov=cov, var=np.diagonal(cov, axis1=1, axis2=2))
+
+
 def probability(posterior: Posterior, X: Array) -> np.ndarray:
     """Return E[σ(f)] at the rows of X, (n,)."""
     total = np.zeros(len(X))
@@ -109,6 +163,15 @@ def mean_attributions(
             " nearer to the row, or pass a larger tolerance="
         )
     return values, error
+
+
+def mean_probability(
+    posterior: Posterior, operator: Operator, X: Array, tolerance: float
+) -> np.ndarray:
+    """E[A] by feature, (n, features), for a posterior of features."""
+    assert isinstance(operator, IntegratedGradients)
+    values, _ = mean_attributions(posterior.in_columns, operator, X, tolerance)
+    return values if posterior.encoder is None else values @ posterior.encoder.gathering
 
 
 def drawn_attributions(
@@ -362,20 +425,18 @@ def first_panels(posterior: Posterior, terms: list[tuple[float, Any]]) -> np.nda
     return np.where(fewer >= wanted, fewer, power)
 
 
-def draw_work(
-    posterior: Posterior, operator: IntegratedGradients, X: Array, features: int, n_draws: int
-) -> np.ndarray:
-    """Return about how many multiplications the draws of each row take, (n,).
+def draw_work(task: Task, X: Any) -> np.ndarray:
+    """About how many multiplications the draws of each row of X take, (n,).
 
     They are those of a covariance of what features add to panels, given the training rows, of its
     root, and of the draws.
     """
-    X = to_numpy(X)
-    terms: list[Any] = operator.terms(X)
-    work = np.zeros(len(X))
-    for weight, part in posterior.components:
+    rows, features = to_numpy(task.reader.matrix("X", X)), len(task.names(X))
+    terms: list[Any] = task.operator_for(rows, None).terms(rows)
+    work = np.zeros(len(rows))
+    for weight, part in task.single.in_columns.components:
         size = np.minimum(len(terms) * (1.0 + features * first_panels(part, terms)), LARGEST)
-        work += size**2 * (part.size + weight * n_draws + size / 3.0)
+        work += size**2 * (part.size + weight * task.n_draws + size / 3.0)
     return work
 
 

@@ -16,9 +16,10 @@ from gpattr._core.array import Array, product, to_numpy
 from gpattr._core.memory import blocks, check_memory
 from gpattr._core.normal import jittered_root
 from gpattr._core.validation import Names, read_only
-from gpattr.explainer.importance import ROWS
 from gpattr.explainer.importance_measures import (
     MEASURES,
+    ROWS,
+    ImportanceRequest,
     draw_error,
     moments_over_rows,
     over_all_rows,
@@ -27,7 +28,6 @@ from gpattr.explainer.importance_measures import (
     std_error_of,
     variance_of,
 )
-from gpattr.explainer.importance_request import ImportanceRequest
 from gpattr.explainer.probability import ends_of, first_panels, panel_rule, path_draws
 from gpattr.explanation.importance import Importance
 from gpattr.operators import IntegratedGradients

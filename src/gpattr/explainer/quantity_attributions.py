@@ -1,7 +1,15 @@
 """Attributions of a quantity of the model, such as its standard deviation: numbers, not random.
 
-Integrated gradients are path integrals of the gradient (`path_quadrature`); Shapley values are
-weighted sums of the quantity at all coalitions. Both add up to q(x) − q(b).
+Integrated gradients are path integrals of the gradient; Shapley values are weighted sums of the
+quantity at all coalitions. Both add up to q(x) − q(b).
+
+    Aᵢ = (xᵢ − bᵢ) ∫₀¹ ∂ᵢq(b + t(x − b)) dt
+
+A panel of a path has a rule of ten nodes; it is accepted where two halves agree with it to what is
+wanted, or to rounding, and is halved where they do not. The error is the sum of these differences.
+All panels of all paths are halved together, so that the gradient is asked for many points at a
+time. Panels begin where a path meets training points: without noise a standard deviation is 0
+there, and has a kink.
 """
 
 from __future__ import annotations
@@ -16,14 +24,14 @@ from gpattr._core.memory import blocks
 from gpattr.closed_forms.shapley.corners import all_coalitions
 from gpattr.distributions import Point
 from gpattr.exceptions import InvalidInputError, ToleranceError, UnsupportedModelError
-from gpattr.explainer.landscapes import AcquisitionLandscape, MomentLandscape, landscape
-from gpattr.explainer.path_quadrature import LENGTH, MOST_AT_FIRST, path_integrals
-from gpattr.explainer.results import Setting
+from gpattr.explainer.landscapes import Landscape, MomentLandscape, landscape
+from gpattr.explainer.results import ExplainedRows
 from gpattr.explanation.explanation import Explanation
 from gpattr.operators import Coalitions, IntegratedGradients, Operator, Paths, Shapley
 from gpattr.operators.players import MOST_PLAYERS
 from gpattr.posteriors import Evaluation, Posterior
 from gpattr.quantities import Acquisition, MomentQuantity, Quantity
+from gpattr.special.quadrature import gauss_legendre
 
 ATTRIBUTIONS = ("integrated_gradients", "shapley")
 LARGEST_ROUNDING = 1e-2  # of the size of a quantity: what is known less well is refused
@@ -34,6 +42,12 @@ REASONS = {
     " large numbers; use more noise",
 }
 PART_NAMES = {"exploit": "through the mean", "explore": "through the uncertainty"}
+ORDER = 10  # nodes of a panel
+WANTED = 1e-13  # of the size of the quantity, where a panel is accepted
+LENGTH = 2.0  # length-scales that a panel covers at first
+MOST_AT_FIRST, MOST_MORE = 512, 512  # panels of a path
+SHORTEST = 2.0**-48
+NEAR = 1e-7  # of a path: a training point that lies on it
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,29 +97,33 @@ def check_quantity(
 
 
 def of_quantity(
-    posterior: Posterior, quantity: Quantity, setting: Setting, what: str, evaluation: Evaluation
+    posterior: Posterior,
+    quantity: Quantity,
+    asked: ExplainedRows,
+    what: str,
+    evaluation: Evaluation,
 ) -> Explanation:
     """Return the explanation of a quantity of a posterior that predicts ``what``."""
-    surface, operator = landscape(posterior, quantity), setting.operator
+    surface, operator = landscape(posterior, quantity), asked.operator
     name = quantity.words(what)
-    predictions = surface.value(setting.rows)
-    base_values = setting.base_values(
+    predictions = surface.value(asked.rows)
+    base_values = asked.base_values(
         lambda points: surface.value(posterior.rows("baseline", points)), posterior
     )
-    _require_finite(predictions, base_values, name, setting.shared["row_names"])
-    size = _at_ends(lambda X: np.abs(surface.value(X)), operator, setting.rows)
+    _require_finite(predictions, base_values, name, asked.shared["row_names"])
+    size = _at_ends(lambda X: np.abs(surface.value(X)), operator, asked.rows)
     if isinstance(operator, Shapley):
-        if setting.gathering is not None:
-            operator = operator.encoded(setting.gathering)
-        found = _by_coalitions(surface, operator, setting.rows, name)
+        if asked.gathering is not None:
+            operator = operator.encoded(asked.gathering)
+        found = _by_coalitions(surface, operator, asked.rows, name)
     else:
         assert isinstance(operator, IntegratedGradients)
-        found = _by_paths(posterior, surface, operator, setting.rows, size)
-        if setting.gathering is not None:
-            columns = int(setting.gathering.sum(axis=0).max())
+        found = _by_paths(posterior, surface, operator, asked.rows, size)
+        if asked.gathering is not None:
+            columns = int(asked.gathering.sum(axis=0).max())
             found = replace(
                 found,
-                values=found.values @ setting.gathering,
+                values=found.values @ asked.gathering,
                 error=found.error * columns,
                 rounding=found.rounding * columns,
             )
@@ -114,8 +132,8 @@ def of_quantity(
     error = found.error + np.abs(delta) + 4.0 * EPS * np.abs(found.values).sum(axis=(0, 2))
     largest = np.maximum(size, np.abs(found.values).max(axis=(0, 2), initial=0.0))
     # The quantity itself is rounded at both ends.
-    rounding = found.rounding + 2.0 * _at_ends(surface.value_error, operator, setting.rows)
-    _require_good(error, rounding, largest, evaluation.tolerance, name, setting.shared["row_names"])
+    rounding = found.rounding + 2.0 * _at_ends(surface.value_error, operator, asked.rows)
+    _require_good(error, rounding, largest, evaluation.tolerance, name, asked.shared["row_names"])
     whole = Explanation(
         distribution=Point(total),
         predictions=predictions,
@@ -124,15 +142,15 @@ def of_quantity(
         error=error,
         delta=delta,
         quantity=name,
-        **setting.shared,
+        **asked.shared,
     )
-    return replace(whole, parts=_parts(whole, surface, setting, posterior, found.values))
+    return replace(whole, parts=_parts(whole, surface, asked, posterior, found.values))
 
 
 def _parts(
     whole: Explanation,
-    surface: MomentLandscape | AcquisitionLandscape,
-    setting: Setting,
+    surface: Landscape,
+    asked: ExplainedRows,
     posterior: Posterior,
     values: np.ndarray,
 ) -> dict[str, Explanation]:
@@ -150,7 +168,7 @@ def _parts(
         def mean_at(points: Array) -> np.ndarray:
             return surface.posterior_mean(posterior.rows("baseline", points))
 
-        mean, base = surface.posterior_mean(setting.rows), setting.base_values(mean_at, posterior)
+        mean, base = surface.posterior_mean(asked.rows), asked.base_values(mean_at, posterior)
         ends["exploit"] = mean, base
         ends["explore"] = whole.predictions - mean, whole.base_values - base
     return {
@@ -172,7 +190,7 @@ def _named(surface: Any, values: np.ndarray) -> list[tuple[str, np.ndarray]]:
 
 def _by_paths(
     posterior: Posterior,
-    surface: MomentLandscape | AcquisitionLandscape,
+    surface: Landscape,
     operator: IntegratedGradients,
     rows: Array,
     size: np.ndarray,
@@ -197,9 +215,7 @@ def _by_paths(
     return Found(values, error, rounding, "adaptive quadrature")
 
 
-def _by_coalitions(
-    surface: MomentLandscape | AcquisitionLandscape, operator: Shapley, rows: Array, name: str
-) -> Found:
+def _by_coalitions(surface: Landscape, operator: Shapley, rows: Array, name: str) -> Found:
     """Return Shapley values, (parts, n, players), from the quantity at all coalitions."""
     if operator.independent:
         raise UnsupportedModelError(
@@ -233,7 +249,7 @@ def _by_coalitions(
     return Found(values, error, error, "enumeration")
 
 
-def _in_parts(surface: MomentLandscape | AcquisitionLandscape, X: Array) -> np.ndarray:
+def _in_parts(surface: Landscape, X: Array) -> np.ndarray:
     """Return the quantity at rows, (1, n); a confidence bound as its mean and the rest, (2, n)."""
     value = surface.value(X)
     if isinstance(surface, MomentLandscape) and surface.quantity.separable:
@@ -296,3 +312,119 @@ def _require_good(
                 f" to {error[row]:.0e}, of its size {size[row]:.2g}. {REASONS[reason]}, or pass a"
                 f" larger tolerance=, which is {tolerance:.0e}"
             )
+
+
+def path_integrals(
+    landscape: Landscape,
+    start: np.ndarray,
+    stop: np.ndarray,
+    lengths: np.ndarray,
+    size: np.ndarray,
+    points: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return integrals along straight paths from ``start`` to ``stop``, (n, d) each, in parts.
+
+    They are (parts, n, d), and come with a bound on their error, (n,), and how much of it is due to
+    rounding, (n,).
+
+    ``lengths`` (n,) are those of the paths in length-scales, ``size`` (n,) that of the quantity;
+    ``points`` (m, d) are where it may have kinks.
+    """
+    n, d = stop.shape
+    values = np.zeros((len(landscape.parts), n, d))
+    error, rounding = np.zeros(n), np.zeros(n)
+    panels = np.clip(np.ceil(np.nan_to_num(lengths) / LENGTH), 1, MOST_AT_FIRST)
+    for rows in blocks(n, 64.0 * ORDER * float(panels.max(initial=1.0)) * (d + 8)):
+        work = _Paths(landscape, start[rows], stop[rows] - start[rows], size[rows])
+        work.run(*_first_panels(start[rows], work.step, panels[rows].astype(int), points))
+        values[:, rows], error[rows] = np.swapaxes(work.total, 0, 1), work.error
+        rounding[rows] = work.rounding
+    return values, error, rounding
+
+
+class _Paths:
+    """The panels of some paths, while they are halved."""
+
+    def __init__(
+        self, landscape: Landscape, start: np.ndarray, step: np.ndarray, size: np.ndarray
+    ) -> None:
+        n = len(start)
+        self.landscape, self.start, self.step, self.size = landscape, start, step, size
+        self.total = np.zeros((n, len(landscape.parts), step.shape[1]))
+        self.error, self.rounding, self.panels = np.zeros(n), np.zeros(n), np.zeros(n, int)
+
+    def run(self, path: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
+        """Halve panels, given by their path and their ends, until they are good enough."""
+        np.add.at(self.panels, path, 1)
+        most = self.panels + MOST_MORE
+        coarse, _ = self._rule(path, low, high)
+        while len(path):
+            middle = 0.5 * (low + high)
+            both = np.concatenate([path, path])
+            ends = np.concatenate([low, middle]), np.concatenate([middle, high])
+            halves, noise = self._rule(both, *ends)
+            k = len(path)
+            fine, noise = halves[:k] + halves[k:], noise[:k] + noise[k:]
+            change = np.abs(fine - coarse).max(axis=(1, 2))
+            # Attributions that cancel are larger than what they add up to.
+            reached = self.size.copy()
+            np.maximum.at(reached, path, np.abs(fine).max(axis=(1, 2)))
+            good = change <= np.maximum(WANTED * reached[path], noise)
+            good |= (high - low < SHORTEST) | (self.panels >= most)[path]
+            np.add.at(self.total, path[good], fine[good])
+            np.add.at(self.error, path[good], (change + noise)[good])
+            np.add.at(self.rounding, path[good], noise[good])
+            open_halves = np.concatenate([~good, ~good])
+            path, coarse = both[open_halves], halves[open_halves]
+            low, high = (end[open_halves] for end in ends)
+            np.add.at(self.panels, path[: len(path) // 2], 1)
+
+    def _rule(
+        self, path: np.ndarray, low: np.ndarray, high: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return integrals over panels, (k, parts, d), and what rounding makes of them, (k,)."""
+        t, w = gauss_legendre(ORDER, 1)
+        width, step = high - low, self.step[path]
+        at = low[:, None] + width[:, None] * t
+        points = self.start[path][:, None, :] + at[:, :, None] * step[:, None, :]
+        slopes = self.landscape.slopes(points.reshape(-1, step.shape[1]))
+        gradient = slopes.gradient.reshape(-1, len(path), len(t), step.shape[1])
+        values = np.einsum("pkti,t->kpi", gradient, w) * (width[:, None] * step)[:, None]
+        rate = np.abs(gradient * step[:, None, :]).sum(axis=3)  # (parts, k, t)
+        relative = (slopes.relative_error.reshape(rate.shape) * rate).sum(axis=0)
+        value_error = slopes.value_error.reshape(relative.shape)
+        return values, ((value_error + relative) @ w) * width
+
+
+def _first_panels(
+    start: np.ndarray, step: np.ndarray, counts: np.ndarray, points: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the path and the ends of each panel: even ones, and those that training points cut."""
+    path = np.repeat(np.arange(len(counts)), counts)
+    within = np.arange(len(path)) - np.repeat(np.cumsum(counts) - counts, counts)
+    cuts, cut_path = within / counts[path], path
+    if points is not None:
+        own, at = _met(start, step, points)
+        cuts, cut_path = np.concatenate([cuts, at]), np.concatenate([cut_path, own])
+    order = np.lexsort((cuts, cut_path))
+    low, path = cuts[order], cut_path[order]
+    last = np.append(path[1:] != path[:-1], True)
+    high = np.where(last, 1.0, np.append(low[1:], 1.0))
+    wide = high - low > SHORTEST
+    return path[wide], low[wide], high[wide]
+
+
+def _met(start: np.ndarray, step: np.ndarray, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the paths that meet points between their ends, and where, in (0, 1)."""
+    paths, places = [], []
+    squares = (step * step).sum(axis=1)
+    for rows in blocks(len(start), 24.0 * points.size):
+        away = points - start[rows, None, :]  # (r, m, d)
+        along = np.einsum("rmi,ri->rm", away, step[rows])
+        t = along / np.where(squares[rows] > 0, squares[rows], 1.0)[:, None]
+        away -= t[:, :, None] * step[rows, None, :]
+        met = (t > 0) & (t < 1) & ((away * away).sum(axis=2) <= NEAR**2 * squares[rows, None])
+        path, point = np.nonzero(met)
+        paths.append(path + rows.start)
+        places.append(t[path, point])
+    return np.concatenate(paths), np.concatenate(places)

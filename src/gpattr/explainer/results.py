@@ -1,4 +1,4 @@
-"""Explanations built from what posteriors answer, for the latent function or a probability."""
+"""Explanations built from what posteriors answer."""
 
 from __future__ import annotations
 
@@ -9,13 +9,10 @@ from typing import Any
 import numpy as np
 
 from gpattr._core.array import Array, to_numpy
-from gpattr._core.randomness import RandomLike
-from gpattr.distributions import Distribution, Draws, Gaussian
-from gpattr.explainer.probability import drawn_attributions, mean_attributions, probability
+from gpattr.distributions import Distribution
 from gpattr.explanation.explanation import Explanation
-from gpattr.operators import Expectation, IntegratedGradients, Marginals, Operator, Shapley
+from gpattr.operators import Expectation, Marginals, Operator, Shapley
 from gpattr.posteriors import Attributions, Evaluation, Posterior
-from gpattr.posteriors.bound import check_covariance_memory
 
 LATENT, UNIT = "of the latent function", r" \([^()]*\)$"
 Coordinates = dict[str, tuple[Any, ...]]
@@ -39,20 +36,32 @@ def words(posterior: Posterior, output: str, target_name: str | None, several: b
 
 
 @dataclass(frozen=True, eq=False)
-class Setting:
-    """What the explanations of one call share: rows, names and the operator.
+class ExplainedRows:
+    """Rows to explain, the operator, and what the explanations of all outputs share.
 
     ``shared`` are arguments of `Explanation`; ``gathering`` adds columns up to features, if some
-    features are encoded.
+    features are encoded. ``kept`` are values at a baseline that all calls have, by output.
     """
 
     operator: Operator
     rows: Array
     shared: dict[str, Any]
     gathering: np.ndarray | None = None
+    kept: dict[str, float] | None = None
 
-    def base_values(self, at: Any, posterior: Posterior) -> np.ndarray:
-        """Return F(b), (n,), for a function ``at`` of points; NaN if there is no baseline."""
+    def base_values(self, at: Any, posterior: Posterior, output: str | None = None) -> np.ndarray:
+        """F(b), (n,), for a function ``at`` of points; NaN if there is no baseline.
+
+        That of a baseline for all rows is kept for the ``output``, if there is one.
+        """
+        if self.kept is not None and output in self.kept:
+            return np.full(len(self.rows), self.kept[output])
+        found = self._base_values(at, posterior)
+        if self.kept is not None and output is not None:
+            self.kept[output] = float(found[0])
+        return found
+
+    def _base_values(self, at: Any, posterior: Posterior) -> np.ndarray:
         reference = self.operator.reference
         if reference is None:
             return np.full(len(self.rows), np.nan)
@@ -71,85 +80,38 @@ class Setting:
 def of_function(
     posterior: Posterior,
     result: Attributions,
-    setting: Setting,
+    asked: ExplainedRows,
     quantity: str,
     coordinates: Coordinates | None = None,
+    output: str | None = None,
 ) -> Explanation:
-    """Return the explanation of f whose attributions are ``result``.
+    """The explanation of f, whose attributions are ``result``.
 
     ``coordinates`` are labels along axes, those of the operator if they are not given.
     """
-    predictions = to_numpy(posterior.moments(setting.rows))
-    base_values = setting.base_values(
-        lambda points: to_numpy(posterior.moments(posterior.rows("baseline", points))), posterior
+    operator = asked.operator
+    predictions = to_numpy(posterior.moments(asked.rows))
+    base_values = asked.base_values(
+        lambda points: to_numpy(posterior.moments(posterior.rows("baseline", points))),
+        posterior,
+        output,
     )
-    distribution = _owned(result.distribution)
-    jump = ", categories jump" if setting.operator.jumps else ""
+    if coordinates is None:
+        coordinates = _coordinates(operator, posterior.n_features)
+    jump = ", categories jump" if operator.jumps else ""
     return Explanation(
-        distribution=distribution,
+        distribution=owned(result.distribution),
         predictions=predictions,
         base_values=base_values,
-        method=result.method + jump + _noted(posterior),
+        method=result.method + jump + noted(posterior),
         error=to_numpy(result.error),
         cov_error=None if result.cov_error is None else to_numpy(result.cov_error),
-        delta=_gap(distribution.mean, predictions, base_values),
+        delta=gap(to_numpy(result.distribution.mean), predictions, base_values),
         quantity=quantity,
-        axes=setting.operator.axes,
-        coordinates=_coordinates(setting.operator, posterior.n_features)
-        if coordinates is None
-        else coordinates,
-        **setting.shared,
+        axes=operator.axes,
+        coordinates=coordinates,
+        **asked.shared,
     )
-
-
-def of_probability(
-    posterior: Posterior,
-    setting: Setting,
-    quantity: str,
-    evaluation: Evaluation,
-    *,
-    n_draws: int,
-    random_state: RandomLike,
-) -> Explanation:
-    """Return the explanation of E[σ(f)]: means by quadrature, with ``uncertainty`` also draws."""
-    operator, rows, uncertainty = setting.operator, setting.rows, evaluation.uncertainty
-    assert isinstance(operator, IntegratedGradients)
-    if uncertainty == "cov":
-        check_covariance_memory(len(rows), posterior.n_features)
-    columns, G = posterior.in_columns, setting.gathering
-    values, error = mean_attributions(columns, operator, rows, evaluation.tolerance)
-    draws = draw_error = None
-    if uncertainty != "none":
-        draws, draw_error = drawn_attributions(columns, operator, rows, G, n_draws, random_state)
-    if G is not None:
-        values, error = values @ G, error * G.sum(axis=0).max()
-    distribution = Gaussian(values)
-    if draws is not None:
-        distribution = _draws(draws, values, uncertainty)
-    predictions = probability(columns, rows)
-    base_values = setting.base_values(lambda points: probability(columns, points), posterior)
-    return Explanation(
-        distribution=_owned(distribution),
-        predictions=predictions,
-        base_values=base_values,
-        method=f"quadrature through the {posterior.link} link{_noted(posterior)}",
-        error=error,
-        draw_error=draw_error,
-        delta=_gap(values, predictions, base_values),
-        quantity=quantity,
-        **setting.shared,
-    )
-
-
-def mean_values(
-    posterior: Posterior, operator: Operator, rows: Array, evaluation: Evaluation, output: str
-) -> np.ndarray:
-    """Return the mean attributions of f, or of the probability it makes, (n, d), and no more."""
-    if output != "probability":
-        return to_numpy(posterior.bind(operator, evaluation).mean(rows))
-    assert isinstance(operator, IntegratedGradients)
-    values, _ = mean_attributions(posterior.in_columns, operator, rows, evaluation.tolerance)
-    return values if posterior.encoder is None else values @ posterior.encoder.gathering
 
 
 def _coordinates(operator: Operator, d: int) -> Coordinates:
@@ -162,25 +124,18 @@ def _coordinates(operator: Operator, d: int) -> Coordinates:
     }
 
 
-def _owned(distribution: Distribution) -> Distribution:
+def owned(distribution: Distribution) -> Distribution:
     """Mark arrays that nobody else holds as read-only, so that they need not be copied."""
     for array in distribution.held().values():
         to_numpy(array).flags.writeable = False
-    return distribution.numpy()
+    return distribution
 
 
-def _draws(draws: np.ndarray, values: np.ndarray, uncertainty: str) -> Draws:
-    if uncertainty == "std":
-        return Draws(draws, mean=values, var=draws.var(axis=0, ddof=1))
-    deviation = (draws - draws.mean(axis=0)).transpose(1, 2, 0)
-    cov = deviation @ deviation.transpose(0, 2, 1) / (len(draws) - 1)
-    return Draws(draws, mean=values, cov=cov, var=np.diagonal(cov, axis1=1, axis2=2))
-
-
-def _gap(values: np.ndarray, predictions: np.ndarray, base_values: np.ndarray) -> np.ndarray:
+def gap(values: np.ndarray, predictions: np.ndarray, base_values: np.ndarray) -> np.ndarray:
     """Return the completeness gap of each row, (n,)."""
     return values.sum(axis=1) - (predictions - base_values)
 
 
-def _noted(posterior: Posterior) -> str:
+def noted(posterior: Posterior) -> str:
+    """The note of a posterior, to be put behind a method."""
     return f" ({posterior.note})" if posterior.note else ""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,6 @@ from gpattr._core.validation import (
 )
 from gpattr.encoders import Encoder
 from gpattr.exceptions import InvalidInputError
-from gpattr.explainer.records import as_frame
 from gpattr.operators import Baselines, Marginals
 from gpattr.posteriors import Posterior
 
@@ -53,6 +53,7 @@ class Rows:
         baseline: Any,
     ) -> None:
         self.posterior = posterior
+        self.n_columns = posterior.n_columns
         self.encoder: Encoder | None = posterior.encoder
         known = posterior.feature_names
         if self.encoder is not None:
@@ -97,7 +98,12 @@ class Rows:
     def names(self, X: Any) -> Names:
         """Return the names of the columns that the posterior sees; those of X if it has none."""
         own = self.columns or (None if is_series(X) else column_names(X))
-        return own or tuple(f"x{i}" for i in range(self.posterior.n_columns))
+        return own or self._positions
+
+    @cached_property
+    def _positions(self) -> Names:
+        """The names of columns that have none."""
+        return tuple(f"x{i}" for i in range(self.n_columns))
 
     def data(self, rows: Array) -> np.ndarray:
         """Return rows as one number a feature, (n, features); NaN for categories and dates."""
@@ -118,15 +124,14 @@ class Rows:
 
     def matrix(self, name: str, X: Any) -> Array:
         """Return rows as numbers."""
-        X = as_frame(X, self._value_names)
         like = self.posterior.like
+        if not isinstance(X, np.ndarray):
+            X = as_frame(X, self._value_names)
         if self.by_baseline:
             self._refuse_other_order(name, column_names(X))
         if self.encoder is not None:
             return beside(name, self.encoder.encode(name, X), like)
-        return as_matrix(
-            name, X, names=self.columns, n_features=self.posterior.n_columns, like=like
-        )
+        return as_matrix(name, X, names=self.columns, n_features=self.n_columns, like=like)
 
     def _refuse_other_order(self, name: str, own: Names | None) -> None:
         known = self.columns if self.encoder is None else self.encoder.names
@@ -167,7 +172,7 @@ class Rows:
         return as_vector(
             name,
             x,
-            length=self.posterior.n_columns,
+            length=self.n_columns,
             names=self.columns,
             unit="numbers (one per feature)",
         )
@@ -185,9 +190,7 @@ class Rows:
                 points = self.encoder.reference_points(points, whole=whole)
             if baseline == "zeros":
                 points["zeros"] = (
-                    np.zeros(self.posterior.n_columns)
-                    if self.encoder is None
-                    else self._coded_zeros()
+                    np.zeros(self.n_columns) if self.encoder is None else self._coded_zeros()
                 )
             if baseline not in points and baseline in OF_OPTIMISERS:
                 raise InvalidInputError(
@@ -199,7 +202,7 @@ class Rows:
                 raise InvalidInputError(
                     f'baseline: "{baseline}" needs the training inputs, which this model does not'
                     " store (or the parts of which it is made have different ones); give a"
-                    f" baseline of {self.posterior.n_columns} numbers"
+                    f" baseline of {self.n_columns} numbers"
                 )
             whole = self.encoder is not None and (
                 baseline == "median"
@@ -219,9 +222,9 @@ class Rows:
             points = self.matrix("baseline", self._labelled(baseline))
             return type(baseline)(points, baseline.weights), _averaged(baseline)
         if isinstance(baseline, Baselines):
-            if baseline.points.shape[1] != self.posterior.n_columns:
+            if baseline.points.shape[1] != self.n_columns:
                 raise InvalidInputError(
-                    f"baseline: expected points with {self.posterior.n_columns} features, got"
+                    f"baseline: expected points with {self.n_columns} features, got"
                     f" {baseline.points.shape[1]}"
                 )
             return self._aligned(baseline), _averaged(baseline)
@@ -276,11 +279,12 @@ def _averaged(baselines: Baselines) -> str:
 
 def row_names(X: Any, n: int) -> RowNames:
     """Return what the rows of X are called: the index of a frame, else their positions."""
-    labels = list(X.index) if is_frame(X) and hasattr(X, "index") else range(n)
+    if not (is_frame(X) and hasattr(X, "index")):
+        return tuple(range(n))
     whole = (int, np.integer)
     return tuple(
         int(label) if isinstance(label, whole) and not isinstance(label, bool) else str(label)
-        for label in labels
+        for label in X.index
     )
 
 
@@ -296,3 +300,32 @@ def row_name(x: Any) -> str | int | None:
     if name is None or (isinstance(name, (int, np.integer)) and not isinstance(name, bool)):
         return None if name is None else int(name)
     return str(name)
+
+
+def as_frame(X: Any, names: Names | None) -> Any:
+    """Return dictionaries {parameter: value}, one or a list of them, as a frame; others as is.
+
+    With ``names``, those of a model with categories, lists of values in their order are taken too.
+    """
+    records = [X] if isinstance(X, Mapping) and not is_frame(X) else X
+    if not isinstance(records, (list, tuple)) or not records:
+        return X
+    if all(isinstance(record, Mapping) and not is_frame(record) for record in records):
+        import pandas as pd
+
+        return pd.DataFrame([dict(record) for record in records])
+    if names is None:
+        return X
+    rows = [records] if all(_is_value(value) for value in records) else records
+    if all(
+        isinstance(row, (list, tuple)) and len(row) == len(names) and all(map(_is_value, row))
+        for row in rows
+    ):
+        import pandas as pd
+
+        return pd.DataFrame(list(map(list, rows)), columns=list(names))
+    return X
+
+
+def _is_value(value: Any) -> bool:
+    return isinstance(value, str) or not hasattr(value, "__len__")

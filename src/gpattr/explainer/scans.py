@@ -14,8 +14,7 @@ from scipy.ndimage import maximum_filter, minimum_filter
 
 from gpattr._core.array import to_numpy
 from gpattr._core.validation import beside
-from gpattr.explainer.change_margin import ChangeMargin
-from gpattr.explainer.change_pool import Pool, pulled
+from gpattr.explainer.change_margin import ChangeMargin, ChangePool, pulled
 
 WORK = 4e9  # products that a scan may take: a point takes the square of the model's size
 MOST = 129**2  # points of a scan
@@ -39,7 +38,7 @@ class Scans:
         self.affordable = int(min(MOST, WORK / max(margin.posterior.size, 1) ** 2))
         self.spans = self._lengthscales()
 
-    def lines(self) -> tuple[Pool, Pool]:
+    def lines(self) -> tuple[ChangePool, ChangePool]:
         """Return the nearest crossings along single features, and the local maxima of each."""
         c, p = self.n_settings, self.p
         wanted = math.ceil(PER_LENGTHSCALE * self.spans.max())
@@ -54,7 +53,7 @@ class Scans:
         g = self.margin.values(u.reshape(-1, p), which).reshape(values.shape)
         padded = np.pad(g, ((0, 0), (1, 1)), constant_values=-np.inf)
         line, top = np.nonzero((g > padded[:, :-2]) & (g >= padded[:, 2:]))
-        summits = Pool(u[line, top], sets[feature[line]], setting[line], g[line, top])
+        summits = ChangePool(u[line, top], sets[feature[line]], setting[line], g[line, top])
         ends = [_crossing(values, g, side) for side in (1, -1)]
         line, inner, outer = (np.concatenate(parts) for parts in zip(*ends, strict=True))
         feature, setting = feature[line], setting[line]
@@ -62,12 +61,12 @@ class Scans:
             middle = 0.5 * (inner + outer)
             reached = self.margin.values(middle[:, None] * sets[feature], setting) >= 0
             inner, outer = np.where(reached, inner, middle), np.where(reached, middle, outer)
-        crossings = Pool(
+        crossings = ChangePool(
             outer[:, None] * sets[feature], sets[feature], setting, np.zeros(len(line))
         )
         return crossings, summits
 
-    def planes(self, pairs: np.ndarray) -> Pool:
+    def planes(self, pairs: np.ndarray) -> ChangePool:
         """Return promising points of the planes of ``pairs`` (k, 2) of features."""
         wanted = math.ceil(PER_LENGTHSCALE * self.spans[pairs].max())
         side = max(SIDE, min(math.isqrt(self.affordable // len(pairs)), wanted))
@@ -82,11 +81,11 @@ class Scans:
         plane, a, b = _tops_of_planes(g, self._patches())
         width = (axes[:, 1] - axes[:, 0])[pairs[plane]]
         top, height = self._zoomed(u[plane, a, b], pairs[plane], width)
-        tops = Pool(top, sets[plane], setting[: len(plane)], height)
+        tops = ChangePool(top, sets[plane], setting[: len(plane)], height)
         plane, a, b = _nearest_cells(g, (u**2).sum(axis=3))
-        return tops + Pool(u[plane, a, b], sets[plane], setting[: len(plane)], g[plane, a, b])
+        return tops + ChangePool(u[plane, a, b], sets[plane], setting[: len(plane)], g[plane, a, b])
 
-    def volume(self) -> Pool:
+    def volume(self) -> ChangePool:
         """Return the nearest points of a spread over all features that reach the target.
 
         The spread is additive: multiples of powers of 1/φ modulo 1, where φ^(p + 1) = φ + 1.
@@ -98,7 +97,7 @@ class Scans:
         steps = np.outer(np.arange(1, count + 1), root ** -np.arange(1.0, self.p + 1.0))
         u = self.low + np.mod(0.5 + steps, 1.0) * (self.high - self.low)
         setting = np.zeros(count, dtype=int)
-        pool = Pool(u, np.ones(u.shape, dtype=bool), setting, self.margin.values(u, setting))
+        pool = ChangePool(u, np.ones(u.shape, dtype=bool), setting, self.margin.values(u, setting))
         pool = pool[pool.g >= 0]
         near = np.argsort((pool.u**2).sum(axis=1), kind="stable")[:NEAREST]
         return pulled(self.margin, pool[near])

@@ -87,7 +87,7 @@ def dependence_grid(
 def _computed(
     explainer: Explainer, features: Any, background: Any, grid: Any, centred: bool
 ) -> list[Dependence]:
-    rows = explainer._rows
+    rows = explainer.task.reader
     names = rows.names(background) if rows.encoder is None else rows.encoder.names
     if grid is not None:
         check_count("grid", grid)

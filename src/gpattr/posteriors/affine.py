@@ -27,10 +27,8 @@ from gpattr._core.validation import (
 from gpattr.exceptions import InvalidInputError
 from gpattr.operators import AffineMap, Operator
 from gpattr.posteriors.base import Posterior
-from gpattr.posteriors.bound import Bound
-from gpattr.posteriors.evaluation import Evaluation
-from gpattr.posteriors.linear_bound import LinearBound
-from gpattr.posteriors.wrapper import WrapperPosterior, check_wrapped
+from gpattr.posteriors.bound import Bound, Evaluation
+from gpattr.posteriors.wrapper import LinearBound, WrapperPosterior, check_wrapped
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -126,20 +124,8 @@ class AffinePosterior(WrapperPosterior):
             feature_names=self.feature_names,
         )
 
-    def moments(self, X: Array, *, return_std: bool = False, return_cov: bool = False) -> Any:
-        inside = self.units.inside(X)
-        return self.posterior.moments(inside, return_std=return_std, return_cov=return_cov)
-
-    def values_variance(self, X: Array) -> Array:
-        return self.posterior.values_variance(self.units.inside(X))
-
-    def values_covariance(self, X: Array, points: Array) -> Array:
-        inside = self.units.inside(X)
-        others = inside if points is X else self.units.inside(points)
-        return self.posterior.values_covariance(inside, others)
-
-    def conditioned(self, X: Array, y: Array, noise: Any) -> AffinePosterior:
-        return self.around(self.posterior.conditioned(self.units.inside(X), y, noise))
+    def _inside(self, X: Array) -> Array:
+        return self.units.inside(X)
 
     def bind(self, operator: Operator, evaluation: Evaluation) -> Bound:
         inside, G = operator.in_units(self.units), operator.pull_back(self.units, self.like)

@@ -19,10 +19,8 @@ from gpattr._core.validation import Names, as_matrix, as_vector, check_flag, rea
 from gpattr.encoders import Encoder
 from gpattr.exceptions import InvalidInputError, UnsupportedModelError
 from gpattr.operators import Operator
-from gpattr.posteriors.attributions import Attributions
-from gpattr.posteriors.bound import Bound
-from gpattr.posteriors.evaluation import TOLERANCE, Evaluation
-from gpattr.posteriors.measurements import check_noise, measured_rows, measured_values
+from gpattr.posteriors.bound import TOLERANCE, Attributions, Bound, Evaluation
+from gpattr.posteriors.given import check_noise, measured_rows, measured_values
 
 CHECKS = {
     "operator": instance(Operator, "a gpattr operator, such as IntegratedGradients"),

@@ -1,8 +1,12 @@
-"""Bound operators: an operator and an evaluation bound to a posterior, their formulas resolved."""
+"""Bound operators: an operator and an evaluation bound to a posterior, and the answer.
+
+Formulas are resolved when an operator is bound.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,15 +15,115 @@ from gpattr._core.array import Array, namespace, product, to_numpy
 from gpattr._core.memory import check_memory
 from gpattr._core.normal import roots, standard_draws
 from gpattr._core.randomness import RandomLike
-from gpattr._core.validation import beside
+from gpattr._core.validation import beside, check_choice, positive_scalar
+from gpattr.closed_forms import METHODS
+from gpattr.closed_forms.quadrature.fixed_rules import check_steps
 from gpattr.closed_forms.table import Formulas
+from gpattr.distributions import Distribution, Mixture
 from gpattr.exceptions import UnsupportedModelError
 from gpattr.operators import Operator
-from gpattr.posteriors.attributions import Attributions
-from gpattr.posteriors.evaluation import Evaluation
-from gpattr.posteriors.matrices import matrix
+from gpattr.posteriors.given import matrix
 
+UNCERTAINTY = ("cov", "std", "none")
+TOLERANCE = 1e-6  # of the size of the function, for attributions by quadrature
 TOGETHER = 4000  # outputs of which one joint covariance is formed: 128 MB
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What is asked for, and by which method.
+
+    ``uncertainty`` is ``"cov"`` (covariance between outputs), ``"std"`` (variances only) or
+    ``"none"`` (means, at a few times the cost of a prediction). ``method`` and ``n_steps`` are
+    those of `closed_forms.formulas_for`. Where quadrature does not reach ``tolerance``, relative to
+    the size of the function, `ToleranceError` is raised.
+
+    With ``covariance_tolerance`` covariances may have errors of that share of the largest variance
+    of a row, where that is faster (`spectrum`).
+
+    Examples
+    --------
+    >>> from gpattr.posteriors import Evaluation
+    >>> Evaluation("std", method="trapezoid", n_steps=16).n_steps
+    16
+    """
+
+    uncertainty: str = "cov"
+    method: str = "auto"
+    n_steps: int | None = None
+    tolerance: float = TOLERANCE
+    covariance_tolerance: float | None = None
+
+    def __post_init__(self) -> None:
+        check_choice("uncertainty", self.uncertainty, UNCERTAINTY)
+        check_choice("method", self.method, METHODS)
+        object.__setattr__(self, "n_steps", check_steps(self.method, self.n_steps))
+        object.__setattr__(self, "tolerance", positive_scalar("tolerance", self.tolerance))
+        if self.covariance_tolerance is not None:
+            allowed = positive_scalar("covariance_tolerance", self.covariance_tolerance)
+            object.__setattr__(self, "covariance_tolerance", allowed)
+
+    @property
+    def exact(self) -> bool:
+        """Whether closed forms are used where there are any."""
+        return self.method in ("auto", "exact")
+
+
+@dataclass(frozen=True, eq=False)
+class Attributions:
+    """𝒜f at n rows: the joint ``distribution`` of its q outputs in each of them.
+
+    ``error`` (n,) bounds the error of the mean that the evaluation makes; ``method`` says how it
+    was evaluated. ``cov_error`` (n,) bounds the error of the entries of ``cov``, and so of ``var``,
+    rounding included.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] - X[:, 1] ** 2)
+    >>> operator = gpattr.operators.IntegratedGradients([0.0, 0.0])
+    >>> attributions = model.posterior_.apply(operator, X)
+    >>> attributions.distribution.mean.shape, attributions.error.shape, attributions.method
+    ((30, 2), (30,), 'closed form')
+    """
+
+    distribution: Distribution
+    error: Array
+    method: str
+    cov_error: Array | None = None
+
+    @property
+    def mean(self) -> Array:
+        """The mean, (n, q)."""
+        return self.distribution.mean
+
+    @property
+    def var(self) -> Array | None:
+        """The variances, (n, q), if they were asked for."""
+        return self.distribution.var
+
+    @property
+    def cov(self) -> Array | None:
+        """The covariances between outputs, (n, q, q), if they were asked for."""
+        return self.distribution.cov
+
+    @property
+    def components(self) -> Mixture | None:
+        """The mixture that this is; None for a single Gaussian."""
+        return self.distribution if isinstance(self.distribution, Mixture) else None
+
+    def linear(self, G: Array, uncertainty: str) -> Attributions:
+        """Return the sums Σᵢ Gᵢⱼ𝒜ᵢf for G (q, k), with covariances only if these are asked for."""
+        distribution = self.distribution.linear(G)
+        widest = float(abs(G).sum(axis=0).max())
+        return replace(
+            self,
+            distribution=distribution if uncertainty == "cov" else distribution.without_cov(),
+            error=self.error * widest,
+            cov_error=None if self.cov_error is None else self.cov_error * widest**2,
+        )
 
 
 class Bound(ABC):

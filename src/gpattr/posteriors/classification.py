@@ -27,7 +27,7 @@ from gpattr.exceptions import (
 from gpattr.kernels import Kernel
 from gpattr.means import Expansion, Mean
 from gpattr.posteriors.function_space import FunctionSpacePosterior
-from gpattr.posteriors.prior import smooth_prior
+from gpattr.posteriors.given import smooth_prior
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)

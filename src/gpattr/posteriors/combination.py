@@ -22,10 +22,8 @@ from gpattr.distributions import Gaussian
 from gpattr.exceptions import InvalidInputError, UnsupportedModelError
 from gpattr.means import Expansion, Mean, Zero
 from gpattr.operators import Gradient, Operator
-from gpattr.posteriors.attributions import Attributions
 from gpattr.posteriors.base import Posterior
-from gpattr.posteriors.bound import Bound
-from gpattr.posteriors.evaluation import Evaluation
+from gpattr.posteriors.bound import Attributions, Bound, Evaluation
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)

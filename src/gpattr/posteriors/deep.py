@@ -23,12 +23,10 @@ from gpattr.exceptions import InvalidInputError, UnsupportedModelError
 from gpattr.means import Constant, Linear, Zero
 from gpattr.operators import Operator
 from gpattr.posteriors.base import Posterior, checked_points
-from gpattr.posteriors.bound import Bound, covariance
+from gpattr.posteriors.bound import Bound, Evaluation, covariance
 from gpattr.posteriors.deep_bound import LARGEST, DeepBound
-from gpattr.posteriors.evaluation import Evaluation
-from gpattr.posteriors.expected_layers import Layer, averages, value_moments
+from gpattr.posteriors.expected_layers import Layer, averages, drawn_layers, value_moments
 from gpattr.posteriors.function_space import FunctionSpacePosterior
-from gpattr.posteriors.hidden_draws import drawn_layers
 
 MOST_LAYERS = 5
 LEAST_DRAWS = 10

@@ -31,17 +31,16 @@ from gpattr.distributions import Draws, Gaussian
 from gpattr.exceptions import ToleranceError, UnsupportedModelError
 from gpattr.operators import Coalitions, Gradient, IntegratedGradients, Operator, Paths, Shapley
 from gpattr.operators.players import MOST_PLAYERS
-from gpattr.posteriors.attributions import Attributions
 from gpattr.posteriors.bound import (
+    Attributions,
     Bound,
+    Evaluation,
     check_covariance_memory,
     check_joint_memory,
     covariance,
 )
-from gpattr.posteriors.evaluation import Evaluation
-from gpattr.posteriors.expected_layers import averages
+from gpattr.posteriors.expected_layers import Hidden, averages, drawn_layers, mirrored
 from gpattr.posteriors.function_space import FunctionSpacePosterior
-from gpattr.posteriors.hidden_draws import Hidden, drawn_layers, mirrored
 from gpattr.special.quadrature import gauss_legendre
 
 if TYPE_CHECKING:

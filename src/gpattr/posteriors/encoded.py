@@ -16,10 +16,8 @@ from gpattr.encoders import Encoder
 from gpattr.exceptions import InvalidInputError
 from gpattr.operators import Operator
 from gpattr.posteriors.base import Posterior
-from gpattr.posteriors.bound import Bound
-from gpattr.posteriors.evaluation import Evaluation
-from gpattr.posteriors.linear_bound import LinearBound
-from gpattr.posteriors.wrapper import WrapperPosterior, check_wrapped
+from gpattr.posteriors.bound import Bound, Evaluation
+from gpattr.posteriors.wrapper import LinearBound, WrapperPosterior, check_wrapped
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -100,18 +98,6 @@ class EncodedPosterior(WrapperPosterior):
         if is_frame(X):
             X = self._encoder.encode(name, X)
         return as_matrix(name, X, n_features=self.n_columns, like=self.like)
-
-    def moments(self, X: Array, *, return_std: bool = False, return_cov: bool = False) -> Any:
-        return self.posterior.moments(X, return_std=return_std, return_cov=return_cov)
-
-    def values_variance(self, X: Array) -> Array:
-        return self.posterior.values_variance(X)
-
-    def values_covariance(self, X: Array, points: Array) -> Array:
-        return self.posterior.values_covariance(X, points)
-
-    def conditioned(self, X: Array, y: Array, noise: Any) -> EncodedPosterior:
-        return self.around(self.posterior.conditioned(X, y, noise))
 
     def bind(self, operator: Operator, evaluation: Evaluation) -> Bound:
         encoding = namespace(self.like).asarray(self._encoder.gathering)

@@ -37,9 +37,7 @@ from gpattr.kernels.categorical import in_polynomials
 from gpattr.kernels.white import fold_white
 from gpattr.means import Expansion, Mean
 from gpattr.posteriors.function_space import FunctionSpacePosterior, Trend
-from gpattr.posteriors.matrices import matrix
-from gpattr.posteriors.measurements import check_noise, noise_at
-from gpattr.posteriors.prior import checked_mean, smooth_prior
+from gpattr.posteriors.given import check_noise, checked_mean, matrix, noise_at, smooth_prior
 from gpattr.posteriors.spectrum import Spectrum
 
 

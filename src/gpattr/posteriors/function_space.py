@@ -38,8 +38,7 @@ from gpattr.kernels import Kernel
 from gpattr.means import Mean, Zero
 from gpattr.operators import Operator
 from gpattr.posteriors.base import Posterior
-from gpattr.posteriors.bound import Bound, covariance
-from gpattr.posteriors.evaluation import Evaluation
+from gpattr.posteriors.bound import Bound, Evaluation, covariance
 from gpattr.posteriors.function_space_bound import FunctionSpaceBound
 from gpattr.posteriors.jets import increments, jets, slopes
 from gpattr.posteriors.sensitivity import Sensitivity
@@ -262,11 +261,11 @@ class FunctionSpacePosterior(Posterior):
         with np.errstate(over="ignore", invalid="ignore"):
             distance = self.kernel.n_lengthscales(X - self.inputs[0])
             size = self.kernel.diagonal(X)
-        finite = to_numpy(namespace(X).isfinite(size))
+        finite = namespace(X).isfinite(size)
         if not finite.all():
+            row = int(to_numpy(finite).argmin())
             raise InvalidInputError(
-                f"{name}: row {int(finite.argmin())} lies so far out that its prior variance is not"
-                " finite"
+                f"{name}: row {row} lies so far out that its prior variance is not finite"
             )
         if not (distance < FARTHEST).all():
             row = int(distance.argmax())

@@ -10,6 +10,7 @@ where the last term is that of uncertain coefficients of the mean.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from gpattr._core.array import EPS, Array, namespace, on_gpu, outer_products, product
@@ -28,9 +29,10 @@ from gpattr.closed_forms.verbs import (
 from gpattr.distributions import Gaussian
 from gpattr.exceptions import ToleranceError
 from gpattr.operators import Operator
-from gpattr.posteriors.attributions import Attributions
 from gpattr.posteriors.bound import (
+    Attributions,
     Bound,
+    Evaluation,
     check_covariance_memory,
     check_joint_memory,
     covariance,
@@ -39,7 +41,6 @@ from gpattr.posteriors.bound import (
     rows_covariance_of,
     values_covariance_of,
 )
-from gpattr.posteriors.evaluation import Evaluation
 from gpattr.posteriors.spectrum import PILOTS, Spectrum, leading
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class FunctionSpaceBound(Bound):
     def rows(self, rows: Any) -> FunctionSpaceBound:
         return replace(self, operator=self.operator.rows(rows))
 
-    @property
+    @cached_property
     def method(self) -> str:
         """How the outputs are evaluated, in words."""
         of_mean = frozenset() if self.mean_formulas is None else self.mean_formulas.methods
@@ -109,11 +110,13 @@ class FunctionSpaceBound(Bound):
             solved = 0
             var, cov_error = xp.empty((n, q)), xp.empty(n)
             cov = xp.empty((n, q, q)) if uncertainty == "cov" else None
-            terms = len(self.operator.rows(slice(1)).terms(X[:1]))
+            terms = self._n_terms
             # Blocks that stay in the cache of a CPU; a GPU wants as much at a time as fits.
             copies = 2.0 if on_gpu(X) and terms == 1 else 4.0
             for rows in blocks(n, 8.0 * copies * q * (len(self.posterior.inputs) + terms + q), X):
-                part = self._covariances(self.operator.rows(rows), X[rows], rows.start, spectrum)
+                whole = rows == slice(0, n)
+                operator = self.operator if whole else self.operator.rows(rows)
+                part = self._covariances(operator, X[rows], rows.start, spectrum)
                 solved += part.solved
                 if not contracted and part.mean is not None:
                     mean[rows] += part.mean
@@ -127,6 +130,11 @@ class FunctionSpaceBound(Bound):
         if self._bounded:
             self._require_accuracy(X, mean, error)
         return Attributions(Gaussian(mean, var, cov), error, method, cov_error)
+
+    @cached_property
+    def _n_terms(self) -> int:
+        """The number of terms of the operator, the same for every row."""
+        return len(self.operator.rows(slice(1)).terms(self.posterior.inputs[:1]))
 
     def require_accuracy(
         self, X: Array, mean: Array, error: Array, integrated: Array, size: Array

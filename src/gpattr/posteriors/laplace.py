@@ -23,8 +23,7 @@ from gpattr.kernels import Kernel
 from gpattr.means import Mean
 from gpattr.posteriors.classification import ClassificationPosterior, factor_at
 from gpattr.posteriors.function_space import FunctionSpacePosterior
-from gpattr.posteriors.matrices import matrix
-from gpattr.posteriors.prior import smooth_prior
+from gpattr.posteriors.given import matrix, smooth_prior
 
 STEPS, HALVINGS = 100, 30
 CONVERGED = (

@@ -18,7 +18,6 @@ from gpattr.distributions import Mixture
 from gpattr.distributions.marginals import Marginals
 from gpattr.exceptions import InvalidInputError
 from gpattr.operators import Operator
-from gpattr.posteriors.attributions import Attributions
 from gpattr.posteriors.base import (
     Posterior,
     check_same,
@@ -26,14 +25,15 @@ from gpattr.posteriors.base import (
     shared_reference_points,
 )
 from gpattr.posteriors.bound import (
+    Attributions,
     Bound,
+    Evaluation,
     check_covariance_memory,
     check_joint_memory,
     covariance,
     gathering,
 )
-from gpattr.posteriors.evaluation import Evaluation
-from gpattr.posteriors.measurements import noise_at
+from gpattr.posteriors.given import noise_at
 from gpattr.posteriors.stack import Stack
 
 

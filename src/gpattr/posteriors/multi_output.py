@@ -26,18 +26,16 @@ from gpattr.exceptions import InvalidIndexError, InvalidInputError, UnsupportedM
 from gpattr.kernels import Kernel
 from gpattr.means import Mean
 from gpattr.operators import Operator
-from gpattr.posteriors.attributions import Attributions
 from gpattr.posteriors.base import (
     Posterior,
     check_same,
     check_single,
     shared_reference_points,
 )
-from gpattr.posteriors.bound import Bound
+from gpattr.posteriors.bound import TOLERANCE, Attributions, Bound, Evaluation
 from gpattr.posteriors.combination import CombinationPosterior, known_mean
-from gpattr.posteriors.evaluation import TOLERANCE, Evaluation
 from gpattr.posteriors.exact import ExactPosterior
-from gpattr.posteriors.matrices import matrix
+from gpattr.posteriors.given import matrix
 from gpattr.posteriors.rotation import Rotation, checked_targets
 
 

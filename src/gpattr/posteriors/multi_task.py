@@ -35,8 +35,7 @@ from gpattr.means import Mean
 from gpattr.posteriors.combination import known_mean
 from gpattr.posteriors.exact import check_training_memory
 from gpattr.posteriors.function_space import FunctionSpacePosterior
-from gpattr.posteriors.matrices import matrix, root_of
-from gpattr.posteriors.measurements import check_noise
+from gpattr.posteriors.given import check_noise, matrix, root_of
 from gpattr.posteriors.multi_output import MultiOutputBound, MultiOutputPosterior
 
 

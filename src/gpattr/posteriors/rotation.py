@@ -19,7 +19,7 @@ from gpattr._core.validation import (
     numbers,
 )
 from gpattr.exceptions import InvalidInputError
-from gpattr.posteriors.matrices import matrix, root_of
+from gpattr.posteriors.given import matrix, root_of
 
 
 @dataclass(frozen=True, eq=False)

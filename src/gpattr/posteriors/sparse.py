@@ -42,9 +42,14 @@ from gpattr.means import Mean
 from gpattr.posteriors.base import checked_points
 from gpattr.posteriors.exact import bordered, factorise
 from gpattr.posteriors.function_space import FunctionSpacePosterior
-from gpattr.posteriors.matrices import matrix, root_of
-from gpattr.posteriors.measurements import check_noise, noise_at, updated_root
-from gpattr.posteriors.prior import smooth_prior
+from gpattr.posteriors.given import (
+    check_noise,
+    matrix,
+    noise_at,
+    root_of,
+    smooth_prior,
+    updated_root,
+)
 
 INDEPENDENT = 1e-12  # of the prior variance at a new input: what f(Z) must leave of it
 

@@ -34,10 +34,8 @@ from gpattr.kernels import (
 from gpattr.means import Constant as ConstantMean
 from gpattr.means import Zero
 from gpattr.operators import IntegratedGradients, Paths
-from gpattr.posteriors.attributions import Attributions
 from gpattr.posteriors.base import Posterior
-from gpattr.posteriors.bound import covariance
-from gpattr.posteriors.evaluation import Evaluation
+from gpattr.posteriors.bound import Attributions, Evaluation, covariance
 from gpattr.posteriors.exact import ExactPosterior
 from gpattr.posteriors.function_space import FARTHEST
 from gpattr.special.gaussian import path_moments, rows_by_length

@@ -46,10 +46,11 @@ from gpattr.distributions import Gaussian
 from gpattr.exceptions import InvalidInputError
 from gpattr.means import Mean
 from gpattr.operators import Gradient, Operator
-from gpattr.posteriors.attributions import Attributions
 from gpattr.posteriors.base import Posterior, checked_points
 from gpattr.posteriors.bound import (
+    Attributions,
     Bound,
+    Evaluation,
     check_covariance_memory,
     check_joint_memory,
     covariance,
@@ -57,10 +58,7 @@ from gpattr.posteriors.bound import (
     rows_covariance_of,
     values_covariance_of,
 )
-from gpattr.posteriors.evaluation import Evaluation
-from gpattr.posteriors.matrices import matrix, root_of
-from gpattr.posteriors.measurements import noise_at, updated_root
-from gpattr.posteriors.prior import checked_mean
+from gpattr.posteriors.given import checked_mean, matrix, noise_at, root_of, updated_root
 
 WELL_CONDITIONED = 1e3  # where rounding of the weights is no more than that of their sum
 

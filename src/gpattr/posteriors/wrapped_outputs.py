@@ -7,9 +7,8 @@ from dataclasses import replace
 
 from gpattr._core.array import Array
 from gpattr.posteriors.base import Posterior
-from gpattr.posteriors.linear_bound import LinearBound
 from gpattr.posteriors.multi_output import MultiOutputBound, MultiOutputPosterior
-from gpattr.posteriors.wrapper import WrapperPosterior
+from gpattr.posteriors.wrapper import LinearBound, WrapperPosterior
 
 
 class WrappedOutputs(MultiOutputPosterior):

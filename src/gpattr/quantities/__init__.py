@@ -1,15 +1,18 @@
 """Quantities: what else can be explained of a model than its prediction."""
 
 from gpattr.quantities.acquisition import Acquisition
-from gpattr.quantities.base import Quantity
-from gpattr.quantities.confidence_bounds import LowerConfidenceBound, UpperConfidenceBound
+from gpattr.quantities.base import MomentQuantity, Quantity
 from gpattr.quantities.improvement import (
     ExpectedImprovement,
     LogExpectedImprovement,
     ProbabilityOfImprovement,
 )
-from gpattr.quantities.moments import MomentQuantity
-from gpattr.quantities.spread import StandardDeviation, Variance
+from gpattr.quantities.moments import (
+    LowerConfidenceBound,
+    StandardDeviation,
+    UpperConfidenceBound,
+    Variance,
+)
 
 __all__ = [
     "Acquisition",

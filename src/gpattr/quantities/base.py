@@ -1,11 +1,15 @@
-"""The quantity protocol: a number at every row that is a property of the model."""
+"""The protocols of quantities: numbers at every row that are properties of the model."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
-from gpattr._core.arguments import Checked, instance
+import numpy as np
+
+from gpattr._core.arguments import Checked, an_array, instance
+
+MOMENTS, MEAN, LOG_MEAN = "moments", "mean", "log mean"
 
 
 class Quantity(Checked, ABC):
@@ -26,3 +30,35 @@ class Quantity(Checked, ABC):
     @abstractmethod
     def words(self, what: str) -> str:
         """Return its name, for a model that predicts ``what``: "predicted price"."""
+
+
+class MomentQuantity(Quantity):
+    """A function q(μ, σ) of the mean and the standard deviation of a prediction.
+
+    ``over_models`` says what it is for a mixture of models: that of the mixture's own mean and
+    standard deviation, ``"moments"``; the ``"mean"`` of those of the models, for an expectation; or
+    the logarithm of the mean of their exponentials, ``"log mean"``.
+
+    ``of_mean`` says that it depends on the mean, and not on the standard deviation alone;
+    ``separable`` says that q(μ, σ) = a(μ) + b(σ), so that both have Shapley values of their own.
+
+    Examples
+    --------
+    >>> from gpattr.quantities import MomentQuantity, UpperConfidenceBound
+    >>> bound = UpperConfidenceBound(2.0)
+    >>> isinstance(bound, MomentQuantity), bound.over_models, bound.separable
+    (True, 'moments', True)
+    """
+
+    checks: ClassVar[Any] = Quantity.checks | {"mean": an_array, "std": an_array}
+    over_models: ClassVar[str] = MOMENTS
+    of_mean: ClassVar[bool] = True
+    separable: ClassVar[bool] = False
+
+    @abstractmethod
+    def value(self, mean: np.ndarray, std: np.ndarray) -> np.ndarray:
+        """Return q at means and standard deviations, (n,) each, which may be 0."""
+
+    @abstractmethod
+    def slopes(self, mean: np.ndarray, std: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return ∂q/∂μ and ∂q/∂σ², (n,) each, where σ > 0."""

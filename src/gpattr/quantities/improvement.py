@@ -15,7 +15,7 @@ from scipy.special import ndtr
 
 from gpattr._core.readable_numbers import readable
 from gpattr._core.validation import check_flag, finite_scalar
-from gpattr.quantities.moments import LOG_MEAN, MEAN, MomentQuantity
+from gpattr.quantities.base import LOG_MEAN, MEAN, MomentQuantity
 from gpattr.special.improvement import hazard, log_expected_improvement, mean_improvement
 
 ROOT_2_PI = 2.5066282746310002

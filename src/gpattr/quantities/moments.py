@@ -1,45 +1,135 @@
-"""Quantities of the mean and the standard deviation of a prediction."""
+"""Standard deviation and variance of a prediction, and its confidence bounds."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from gpattr._core.arguments import an_array
-from gpattr.quantities.base import Quantity
+from gpattr._core.readable_numbers import readable
+from gpattr._core.validation import finite_scalar
+from gpattr.exceptions import InvalidInputError
+from gpattr.quantities.base import MomentQuantity
 
-MOMENTS, MEAN, LOG_MEAN = "moments", "mean", "log mean"
 
-
-class MomentQuantity(Quantity):
-    """A function q(μ, σ) of the mean and the standard deviation of a prediction.
-
-    ``over_models`` says what it is for a mixture of models: that of the mixture's own mean and
-    standard deviation, ``"moments"``; the ``"mean"`` of those of the models, for an expectation; or
-    the logarithm of the mean of their exponentials, ``"log mean"``.
-
-    ``of_mean`` says that it depends on the mean, and not on the standard deviation alone;
-    ``separable`` says that q(μ, σ) = a(μ) + b(σ), so that both have Shapley values of their own.
+@dataclass(frozen=True)
+class StandardDeviation(MomentQuantity):
+    """q = σ, the standard deviation of the latent function, in the units of the target.
 
     Examples
     --------
-    >>> from gpattr.quantities import MomentQuantity, UpperConfidenceBound
-    >>> bound = UpperConfidenceBound(2.0)
-    >>> isinstance(bound, MomentQuantity), bound.over_models, bound.separable
-    (True, 'moments', True)
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.array([[0.0], [1.0]])
+    >>> prior = gpattr.kernels.SquaredExponential()
+    >>> posterior = gpattr.posteriors.ExactPosterior(prior, X, X[:, 0], noise=0.01)
+    >>> explainer = gpattr.Explainer(posterior, quantity=gpattr.quantities.StandardDeviation())
+    >>> explainer([[9.0]]).predictions.round(2)  # far from the data
+    array([1.])
     """
 
-    checks: ClassVar[Any] = Quantity.checks | {"mean": an_array, "std": an_array}
-    over_models: ClassVar[str] = MOMENTS
-    of_mean: ClassVar[bool] = True
-    separable: ClassVar[bool] = False
+    of_mean = False
 
-    @abstractmethod
+    def words(self, what: str) -> str:
+        return f"standard deviation of the {what}"
+
     def value(self, mean: np.ndarray, std: np.ndarray) -> np.ndarray:
-        """Return q at means and standard deviations, (n,) each, which may be 0."""
+        return std + 0.0
 
-    @abstractmethod
     def slopes(self, mean: np.ndarray, std: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return ∂q/∂μ and ∂q/∂σ², (n,) each, where σ > 0."""
+        return np.zeros_like(std), 0.5 / std
+
+
+@dataclass(frozen=True)
+class Variance(MomentQuantity):
+    """q = σ², the variance of the latent function, in squared units of the target.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.array([[0.0], [1.0]])
+    >>> prior = gpattr.kernels.SquaredExponential(variance=4.0)
+    >>> posterior = gpattr.posteriors.ExactPosterior(prior, X, X[:, 0], noise=0.01)
+    >>> explainer = gpattr.Explainer(posterior, quantity=gpattr.quantities.Variance())
+    >>> explainer([[9.0]]).predictions.round(2)  # far from the data
+    array([4.])
+    """
+
+    of_mean = False
+
+    def words(self, what: str) -> str:
+        return f"variance of the {what}"
+
+    def value(self, mean: np.ndarray, std: np.ndarray) -> np.ndarray:
+        return std**2
+
+    def slopes(self, mean: np.ndarray, std: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return np.zeros_like(std), np.ones_like(std)
+
+
+LARGEST = 1e100  # so that nothing overflows
+
+
+@dataclass(frozen=True)
+class _ConfidenceBound(MomentQuantity):
+    """q = μ ± κσ, for ``kappa`` κ of 0 or more."""
+
+    separable: ClassVar[bool] = True
+    side: ClassVar[str]
+    sign: ClassVar[float]
+
+    kappa: float
+
+    def __post_init__(self) -> None:
+        if not 0 <= finite_scalar("kappa", self.kappa) <= LARGEST:
+            raise InvalidInputError(
+                f"kappa: expected a number of standard deviations, 0 to {LARGEST:.0e}, got"
+                f" {self.kappa}"
+            )
+
+    def words(self, what: str) -> str:
+        return f"{self.side} confidence bound (κ = {readable(float(self.kappa))}) of the {what}"
+
+    def value(self, mean: np.ndarray, std: np.ndarray) -> np.ndarray:
+        return mean + self.sign * self.kappa * std
+
+    def slopes(self, mean: np.ndarray, std: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return np.ones_like(std), 0.5 * self.sign * self.kappa / std
+
+
+class UpperConfidenceBound(_ConfidenceBound):
+    """q = μ + κσ, for ``kappa`` κ of 0 or more: what to maximise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X, prior = np.array([[0.0], [1.0]]), gpattr.kernels.SquaredExponential()
+    >>> posterior = gpattr.posteriors.ExactPosterior(prior, X, X[:, 0], noise=0.01)
+    >>> quantity = gpattr.quantities.UpperConfidenceBound(kappa=2.0)
+    >>> ex = gpattr.Explainer(posterior, quantity=quantity)([[9.0]])  # far from the data
+    >>> ex.predictions.round(2), sorted(ex.parts)
+    (array([2.]), ['exploit', 'explore'])
+    """
+
+    side, sign = "upper", 1.0
+
+
+class LowerConfidenceBound(_ConfidenceBound):
+    """q = μ − κσ, for ``kappa`` κ of 0 or more: what to minimise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X, prior = np.array([[0.0], [1.0]]), gpattr.kernels.SquaredExponential()
+    >>> posterior = gpattr.posteriors.ExactPosterior(prior, X, X[:, 0], noise=0.01)
+    >>> quantity = gpattr.quantities.LowerConfidenceBound(kappa=2.0)
+    >>> ex = gpattr.Explainer(posterior, quantity=quantity)([[9.0]])  # far from the data
+    >>> ex.predictions.round(2)
+    array([-2.])
+    """
+
+    side, sign = "lower", -1.0

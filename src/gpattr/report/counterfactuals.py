@@ -144,7 +144,7 @@ def _same_function(one: Counterfactual, explainer: Explainer | None) -> bool:
         return True
     new = one.counterfactual
     row = new[None] if isinstance(new, np.ndarray) else new
-    rows = explainer._rows.matrix("counterfactuals", row)
+    rows = explainer.task.reader.matrix("counterfactuals", row)
     mean = float(to_numpy(explainer.posterior.moments(rows))[0])
     size = (np.abs(one.means) + one.stds).max()
     return bool(abs(mean - one.means[1]) <= SAME_PREDICTION * size)

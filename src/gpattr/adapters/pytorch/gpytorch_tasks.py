@@ -40,7 +40,7 @@ from gpattr.kernels import Kernel, Linear, Select
 from gpattr.means import Constant, Mean, Zero
 from gpattr.means import Linear as LinearMean
 from gpattr.posteriors import CombinationPosterior, MultiOutputPosterior, Posterior
-from gpattr.posteriors.matrices import root_of
+from gpattr.posteriors.given import root_of
 from gpattr.posteriors.pinned import PinnedOutputs, PinnedPosterior
 
 OF_TASKS = ("MultitaskKernel", "LCMKernel")
