@@ -51,7 +51,7 @@ from gpattr.kernels import (
 from gpattr.means import Constant as ConstantMean
 from gpattr.means import Linear as LinearMean
 from gpattr.means import Mean, Zero
-from gpattr.posteriors.matrices import root_of
+from gpattr.posteriors.given import root_of
 
 MATERN = {0.5: Matern12, 1.5: Matern32, 2.5: Matern52}
 # Of parameters: the dimensions behind those of a batch.
