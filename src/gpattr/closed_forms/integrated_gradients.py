@@ -9,13 +9,13 @@ from functools import cache
 
 from gpattr._core.array import EPS, namespace
 from gpattr.closed_forms.linear_factors import factorised, linear_factor_formulas
-from gpattr.closed_forms.products import closed_terms, merged
+from gpattr.closed_forms.products import added_terms, closed_terms
 from gpattr.closed_forms.quadrature.fixed_rules import fixed_rule
 from gpattr.closed_forms.quadrature.numeric import quadrature
 from gpattr.closed_forms.quadrature.prior_means import integrated_mean
 from gpattr.closed_forms.resolution import formulas_for
 from gpattr.closed_forms.table import KERNEL_SCHEMES, KERNELS, Bounded, Formulas, register_mean
-from gpattr.kernels import Constant, Kernel, Product, Scale, Sum
+from gpattr.kernels import Kernel, Product
 from gpattr.means import Linear, Mean
 from gpattr.operators import IntegratedGradients, Paths
 
@@ -29,16 +29,13 @@ def product_formulas(operator: IntegratedGradients, kernel: Product) -> Formulas
     if not terms:
         found = factorised(kernel)
         return None if found is None else linear_factor_formulas(found, quadrature(kernel))
+    whole = added_terms(terms)
 
     @cache
     def on(d: int) -> Formulas:
-        parts = [
-            Scale(merged(leaves, d), scale) if leaves else Constant(scale)
-            for scale, leaves in terms
-        ]
-        return formulas_for(operator, Sum(*parts))
+        return formulas_for(operator, whole(d))
 
-    singles = [leaves[0] for _, leaves in terms if len(leaves) == 1]
+    singles = [term.factors[0].whole for term in terms if len(term.factors) == 1]
     methods = {name for leaf in singles for name in formulas_for(operator, leaf).methods}
     return Formulas(
         cross=lambda paths, Z: on(paths.shape[1]).cross(paths, Z),

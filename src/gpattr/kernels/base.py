@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -23,6 +23,14 @@ from gpattr._core.array import Array
 from gpattr._core.frozen import Frozen
 from gpattr._core.validation import check_count, check_flag
 from gpattr.exceptions import InvalidInputError
+
+if TYPE_CHECKING:
+    from gpattr.kernels.factors import KernelProduct
+
+
+Places = tuple[int, ...]  # positions of columns
+# A sum of products of kernels, each with a scale; a kernel comes with the positions it sees.
+Pieces = list[tuple[float, list[tuple["Kernel", Places]]]]
 
 
 class Kink(NamedTuple):
@@ -132,6 +140,27 @@ class Kernel(Checked, Frozen, ABC):
     @abstractmethod
     def check_features(self, d: int) -> None:
         """Raise `InvalidInputError` if the kernel cannot act on inputs with d features."""
+
+    def split(self, inside: Places, outside: Places) -> Pieces | None:
+        """Return k as a sum of products over two sets of its columns, Σ scale ∏ kernels.
+
+        Every kernel sees columns of one set. None where k is not known to be such a sum.
+        """
+        return None
+
+    def factors(self, groups: Sequence[Places]) -> list[KernelProduct] | None:
+        """Return k = Σₜ scaleₜ ∏_g kₜ_g over groups of columns; None where it is no such sum.
+
+        Examples
+        --------
+        >>> from gpattr.kernels import Linear, SquaredExponential
+        >>> terms = (SquaredExponential() * Linear()).factors([(0,), (1,)])
+        >>> len(terms), terms[0].factors[0]
+        (2, Factor(kernel=SquaredExponential(lengthscale=1.0, variance=1.0), columns=(0,), group=0))
+        """
+        from gpattr.kernels.factors import factors
+
+        return factors(self, groups)
 
     def check_derivatives(self, X: Array) -> None:
         """Raise `InvalidInputError` if user-defined derivatives disagree with values at X."""
@@ -260,3 +289,9 @@ def _replaced(fields: dict[str, Any], function: Callable[[str, Kernel], Kernel])
         return function(name, value) if isinstance(value, Kernel) else value
 
     return {name: replaced(name, value) for name, value in fields.items()}
+
+
+def of_columns(parameter: Any, places: Places) -> Any:
+    """Return a parameter, one number or one per column, as some of the columns see it."""
+    values = np.asarray(parameter)
+    return values[list(places)] if values.ndim else parameter

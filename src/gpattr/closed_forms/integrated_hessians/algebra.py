@@ -7,11 +7,11 @@ from typing import NoReturn
 
 from gpattr._core.array import Array, namespace
 from gpattr.closed_forms.integrated_hessians.profiles import INSTEAD
-from gpattr.closed_forms.products import closed_terms, merged
+from gpattr.closed_forms.products import added_terms, closed_terms
 from gpattr.closed_forms.resolution import formulas_for
 from gpattr.closed_forms.table import KERNELS, Bounded, Formulas
 from gpattr.exceptions import UnsupportedModelError
-from gpattr.kernels import Constant, Kernel, Product, Scale, Select, Sum
+from gpattr.kernels import Kernel, Product, Select
 from gpattr.operators import IntegratedHessians, Paths
 from gpattr.operators.pairs import pairs_within
 
@@ -73,18 +73,15 @@ def product(operator: IntegratedHessians, kernel: Product) -> Formulas:
     if not terms:
         refuse(operator, kernel)
 
+    whole = added_terms(terms)
+
     @cache
     def on(d: int) -> Formulas:
-        """Which squared exponentials meet depends on the number of features."""
-        parts = [
-            Scale(merged(leaves, d), scale) if leaves else Constant(scale)
-            for scale, leaves in terms
-        ]
-        return formulas_for(operator, Sum(*parts))
+        return formulas_for(operator, whole(d))
 
-    for _, leaves in terms:  # what is not supported is refused before any work is done
-        for leaf in leaves:
-            formulas_for(operator, leaf)
+    for term in terms:  # what is not supported is refused before any work is done
+        for factor in term.factors:
+            formulas_for(operator, factor.whole)
     return Formulas(
         cross=lambda paths, Z: on(paths.shape[1]).cross(paths, Z),
         contract=lambda paths, Z, w: on(paths.shape[1]).contract(paths, Z, w),
