@@ -11,8 +11,7 @@ from gpattr.exceptions import InvalidInputError
 from gpattr.plots.legends import legend
 from gpattr.plots.style import BLUE, INK, axes_for, largest, tidy
 from gpattr.plots.words import comma, share, short
-from gpattr.sobol.indices import SobolIndices
-from gpattr.sobol.text import variance_words
+from gpattr.sobol.indices import SobolIndices, variance_words
 
 LIGHT_BLUE = "#9CC8E3"
 

@@ -1,27 +1,36 @@
-"""SobolIndices: which features the variance of a function comes from, with a posterior."""
+"""Sobol indices as results: shares of the variance of a function, with their posterior.
+
+`Effects` are the variances of conditional expectations that engines compute; `SobolIndices` makes
+ratios of them, `SobolPairs` those of two players together, Sᵢⱼ = (Vᵢⱼ − Vᵢ − Vⱼ)/V. Both can be
+read as text, HTML and files.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import stdtrit
 
+from gpattr._core import documents
 from gpattr._core.array import Array
 from gpattr._core.frozen import Frozen
+from gpattr._core.normal import check_level
+from gpattr._core.readable_numbers import readable
 from gpattr._core.validation import Names, check_names, check_text, read_only
 from gpattr.exceptions import InvalidInputError
-from gpattr.sobol import storage, text
-from gpattr.sobol.effects import Effects
-from gpattr.sobol.pairs import SobolPairs, central
-from gpattr.sobol.quasi_random import scatter
+from gpattr.explanation.pairs import Pairs
+from gpattr.explanation.text import SHOWN, Table, as_html, as_lines
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+CONFIDENCE = 0.99  # that the error of a mean over replicates is below the one reported
 NEGLIGIBLE = 1e-12  # of the expected variance
 Subset = tuple[int, ...]
 
@@ -235,16 +244,16 @@ class SobolIndices(Frozen):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of the file that `save` writes, as JSON values."""
-        return storage.to_dict(self)
+        return _to_dict(self)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write a JSON file; `SobolIndices.load` restores it to the last bit."""
-        storage.save(self, path)
+        _write(self, path)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> SobolIndices:
         """Read what `save` wrote; a truncated or foreign file is refused."""
-        return storage.load(path)
+        return _read(path)
 
     def plot(self, *, max_display: int = 10, level: float = 0.95, ax: Axes | None = None) -> Axes:
         """Draw bars of both indices with credible intervals: `gpattr.plots.sobol_bar`."""
@@ -260,10 +269,10 @@ class SobolIndices(Frozen):
     __hash__ = None  # pyright: ignore[reportAssignmentType]
 
     def __repr__(self) -> str:
-        return text.plain(self)
+        return _plain(self)
 
     def _repr_html_(self) -> str:
-        return text.html(self)
+        return _html(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -329,3 +338,259 @@ def _error(
         return bound
     # Errors of V_S and V go together: their ratio is known better than either.
     return np.minimum(scatter(replicates @ W / replicates[:, [k]]), bound)
+
+
+def scatter(replicates: Array) -> Array:
+    """Return the error of a mean over independent replicates (c, …), by Student's t."""
+    return pooled_scatter([(1.0, replicates)])
+
+
+def pooled_scatter(parts: Sequence[tuple[float, Array]]) -> Array:
+    """Return the error of Σ weight × (mean over independent replicates (c, …)), by Student's t.
+
+    All parts tell the scatter together: their degrees of freedom add up.
+    """
+    variance = sum(w**2 * own.var(axis=0, ddof=1) / len(own) for w, own in parts)
+    width = stdtrit(sum(len(own) - 1 for _, own in parts), 0.5 * (1.0 + CONFIDENCE))
+    return width * np.sqrt(variance)
+
+
+@dataclass(frozen=True, eq=False)
+class Effects:
+    """Variances of conditional expectations, V_S = Var E[f | x_S], for subsets S of the players.
+
+    ``subsets`` contain the set of all players, whose V_S is the variance V of f. ``plug_in`` (k,)
+    is V_S of the posterior mean function, ``expected`` (k,) the posterior mean of V_S, ``draws``
+    (R, k) are joint draws from its posterior. ``error`` (k,) bounds or estimates the numerical
+    error of ``expected`` and ``plug_in``; ``method`` names the way they were found in words.
+    ``replicates`` (c, k) are independent estimates whose mean is ``expected``, where there are any,
+    and ``plug_in_replicates`` (c, k) those whose mean is ``plug_in``.
+    """
+
+    subsets: tuple[tuple[int, ...], ...]
+    plug_in: Array
+    expected: Array
+    draws: Array
+    error: Array
+    method: str
+    replicates: Array | None = None
+    plug_in_replicates: Array | None = None
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = vars(self)[field.name]
+            if isinstance(value, np.ndarray):
+                object.__setattr__(self, field.name, read_only(value))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SobolPairs(Frozen):
+    """The share of the variance that two features have only together, for k ``pairs`` (i, j).
+
+    ``draws`` (R, k) are from the posterior of the indices, ``means`` (k,) their posterior means,
+    ``plug_ins`` (k,) the indices of the posterior mean function, and ``errors`` (k,) the numerical
+    errors. Matrices are symmetric, (P, P), with NaN on the diagonal and for pairs that were not
+    asked for.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(40, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] * X[:, 1])
+    >>> indices = gpattr.sobol_indices(model, gpattr.Uniform(-1.0, 1.0), pairs=True)
+    >>> indices.pairs.values.round(2)
+    array([[nan,  1.],
+           [ 1., nan]])
+    """
+
+    pairs: Pairs
+    feature_names: Names
+    means: Array
+    plug_ins: Array
+    draws: Array
+    errors: Array
+
+    @property
+    def values(self) -> Array:
+        """The posterior mean of each index, (P, P)."""
+        return self._matrix(self.means)
+
+    @property
+    def std(self) -> Array:
+        """The posterior standard deviation of each index, (P, P)."""
+        return self._matrix(self.draws.std(axis=0, ddof=1))
+
+    @property
+    def plug_in(self) -> Array:
+        """The indices of the posterior mean function, (P, P)."""
+        return self._matrix(self.plug_ins)
+
+    @property
+    def error(self) -> Array:
+        """The numerical error of each index, (P, P)."""
+        return self._matrix(self.errors)
+
+    def interval(self, level: float = 0.95) -> tuple[Array, Array]:
+        """Return the lower and upper ends, each (P, P), of the central credible intervals."""
+        lower, upper = central(self.draws, level)
+        return self._matrix(lower), self._matrix(upper)
+
+    def to_frame(self, level: float = 0.95) -> pd.DataFrame:
+        """Return one line per pair, the largest first."""
+        import pandas as pd
+
+        lower, upper = central(self.draws, level)
+        names = np.array(self.feature_names, dtype=object)[self._places]
+        columns = {
+            "feature": names[:, 0],
+            "with": names[:, 1],
+            "value": self.means,
+            "std": self.draws.std(axis=0, ddof=1),
+            "lower": lower,
+            "upper": upper,
+            "plug_in": self.plug_ins,
+            "error": self.errors,
+        }
+        frame = pd.DataFrame(columns).sort_values("value", ascending=False, kind="stable")
+        return frame.reset_index(drop=True)
+
+    def __repr__(self) -> str:
+        return f"Sobol indices of {len(self.pairs)} pairs\n{self.to_frame().to_string()}"
+
+    @property
+    def _places(self) -> Array:
+        return np.array(self.pairs, dtype=int).reshape(-1, 2)
+
+    def _matrix(self, numbers: Array) -> Array:
+        P = len(self.feature_names)
+        matrix = np.full((P, P), np.nan)
+        i, j = self._places.T
+        matrix[i, j] = matrix[j, i] = numbers
+        matrix.flags.writeable = False
+        return matrix
+
+
+def central(draws: Array, level: float) -> tuple[Array, Array]:
+    """Return the ends of the central credible intervals of draws (R, k), each (k,)."""
+    tail = 0.5 * (1.0 - check_level(level))
+    lower, upper = np.quantile(draws, [tail, 1.0 - tail], axis=0)
+    return lower, upper
+
+
+def _plain(indices: SobolIndices) -> str:
+    """Return indices as lines of text."""
+    return as_lines(_heading(indices), _table(indices), _notes(indices))
+
+
+def _html(indices: SobolIndices) -> str:
+    """Return indices as an HTML table for notebooks."""
+    return as_html(_heading(indices), _table(indices), _notes(indices))
+
+
+def variance_words(indices: SobolIndices) -> str:
+    """Return the total variance, and how much of it is unknown, in words."""
+    spread = readable(indices.variance_std, 2)
+    share = indices.unknown_share
+    unknown = "< 0.1%" if share < 1e-3 else f"{share:.1%}" if share < 0.1 else f"{share:.0%}"
+    return f"variance {readable(indices.variance)} ± {spread}, of which {unknown} is not yet known"
+
+
+def _heading(indices: SobolIndices) -> list[str]:
+    P = len(indices)
+    names = f"{P} feature{'s' * (P != 1)}"
+    inputs = f", {indices.inputs}" if indices.inputs else ""
+    error = indices.error.max(initial=0.0)
+    spread = np.minimum(indices.first_std, indices.total_std)
+    more = ", more than some spreads" if (indices.error > spread).any() else ""
+    drawn = len(indices.first_draws)
+    return [
+        f"Sobol indices of the {indices.quantity}: {names}{inputs}",
+        variance_words(indices),
+        f"{indices.method}, error about {error:.0e}{more}; spread from {drawn} draws",
+    ]
+
+
+def _table(indices: SobolIndices) -> Table:
+    header = ["feature", "first", "± std", "plug-in", "total", "± std", "plug-in"]
+    columns = [
+        indices.first,
+        indices.first_std,
+        indices.plug_in_first,
+        indices.total,
+        indices.total_std,
+        indices.plug_in_total,
+    ]
+    order = np.argsort(-indices.total, kind="stable")[:SHOWN]
+    names = indices.feature_names
+    return header, [[names[i], *(_share(column[i]) for column in columns)] for i in order]
+
+
+def _share(value: float) -> str:
+    """Return an index with four decimals, "–" for none; one that rounds to zero has no sign."""
+    if value != value:
+        return "–"
+    return f"{value if abs(value) >= 5e-5 else 0.0:.4f}"
+
+
+def _notes(indices: SobolIndices) -> list[str]:
+    hidden = len(indices) - SHOWN
+    return [f"… and {hidden} smaller"] if hidden > 0 else []
+
+
+FORMAT = "gpattr.SobolIndices"
+ARRAYS = {
+    "plug_in": ("subset",),
+    "expected": ("subset",),
+    "draws": ("draw", "subset"),
+    "error": ("subset",),
+    "replicates": ("replicate", "subset"),
+    "plug_in_replicates": ("replicate", "subset"),
+}
+
+
+def _to_dict(indices: SobolIndices) -> dict[str, Any]:
+    """Return indices as JSON values."""
+    effects = indices.effects
+    arrays = {
+        "plug_in": effects.plug_in,
+        "expected": effects.expected,
+        "draws": effects.draws,
+        "error": effects.error,
+        "replicates": effects.replicates,
+        "plug_in_replicates": effects.plug_in_replicates,
+    }
+    return {
+        "feature_names": list(indices.feature_names),
+        "quantity": indices.quantity,
+        "inputs": indices.inputs,
+        "method": effects.method,
+        "subsets": [list(subset) for subset in effects.subsets],
+        "pairs": [list(pair) for pair in indices.pairs_known],
+        "arrays": {
+            name: documents.encode(array, ARRAYS[name], compact=name == "draws")
+            for name, array in arrays.items()
+            if array is not None
+        },
+    }
+
+
+def _write(indices: SobolIndices, path: str | PathLike[str]) -> None:
+    """Write ``indices`` to ``path``."""
+    documents.write(FORMAT, _to_dict(indices), path)
+
+
+def _read(path: str | PathLike[str]) -> SobolIndices:
+    """Read indices from ``path``."""
+    return documents.read(FORMAT, path, _build)
+
+
+def _build(content: Any) -> SobolIndices:
+
+    known = content["arrays"]
+    arrays = {name: read_only(documents.decode(known[name])) for name in ARRAYS if name in known}
+    subsets = tuple(tuple(int(i) for i in subset) for subset in content["subsets"])
+    effects = Effects(subsets, **arrays, method=content["method"])
+    names = tuple(content["feature_names"])
+    pairs = tuple((int(i), int(j)) for i, j in content["pairs"])
+    return SobolIndices(effects, names, content["quantity"], content["inputs"], pairs)

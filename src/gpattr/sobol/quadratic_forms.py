@@ -20,8 +20,7 @@ import numpy as np
 from gpattr._core.array import EPS, Array, product
 from gpattr._core.memory import blocks
 from gpattr.sobol import gaussian_moments
-from gpattr.sobol.conditioning import Conditioning
-from gpattr.sobol.sections import Sites
+from gpattr.sobol.sections import Conditioning, Sites
 from gpattr.special.double_double import DoubleDouble
 
 FEW_NODES = 256  # beyond, the closed form of a table is faster than a product of matrices

@@ -21,7 +21,7 @@ from gpattr.closed_forms.resolution import basis_formulas_for
 from gpattr.closed_forms.table import BASES, BasisFormulas
 from gpattr.operators import IntegratedHessians, Paths
 from gpattr.operators.pairs import Pairs, pairs_within
-from gpattr.special.log_rule import log_rule
+from gpattr.special.log_paths import log_rule
 
 Pair = tuple[Array, Array]
 SHORT = 8.0  # radians that 16 nodes of the logarithmic rule resolve

@@ -13,7 +13,7 @@ from gpattr._core.memory import blocks
 from gpattr.closed_forms.table import KERNELS, Bounded, Formulas, rounding
 from gpattr.kernels import Linear, Polynomial
 from gpattr.operators import IntegratedHessians, Paths
-from gpattr.special.log_rule import log_rule
+from gpattr.special.log_paths import log_rule
 
 
 def linear(operator: IntegratedHessians, kernel: Linear) -> Formulas:
