@@ -18,7 +18,13 @@ from gpattr.posteriors import (
 from gpattr.sobol import quasi_random
 from gpattr.sobol.drawn_functions import DrawnFunctions, KernelFunctions, joint
 from gpattr.sobol.inputs import Empirical, Inputs, Normal, Uniform
-from gpattr.sobol.quasi_random import Plan, Slice, plug_in_effects, quasi_random_effects, slice_rule
+from gpattr.sobol.quasi_random import (
+    ExchangePlan,
+    Slice,
+    plug_in_effects,
+    quasi_random_effects,
+    slice_rule,
+)
 
 RNG = np.random.default_rng(0)
 SUBSETS = ((0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2))
@@ -194,7 +200,7 @@ def _positions(functions, posterior, X):
 
 def test_pick_freeze_has_the_expectations_of_a_random_function():
     posterior = exact()
-    plan = Plan.of(SUBSETS, 3)
+    plan = ExchangePlan.of(SUBSETS, 3)
     rows = plan.points(THREE, 512, np.random.default_rng(0))
     C = np.stack([joint(posterior, points)[1] for points in rows])
     X, weights, places = grid(THREE, 14)

@@ -33,6 +33,12 @@ Places = tuple[int, ...]  # positions of columns
 Pieces = list[tuple[float, list[tuple["Kernel", Places]]]]
 
 
+def _check_places(name: str, value: Any) -> None:
+    whole = isinstance(value, Sequence) and all(type(i) is int and i >= 0 for i in value)
+    if not whole or len(set(value)) < len(value):
+        raise InvalidInputError(f"{name}: expected different column positions, got {value!r}")
+
+
 class Kink(NamedTuple):
     """A set on which derivatives of a kernel are not smooth: r = 0 in these features.
 
@@ -74,6 +80,8 @@ class Kernel(Checked, Frozen, ABC):
     """
 
     checks: ClassVar[Any] = {
+        "inside": _check_places,
+        "outside": _check_places,
         "X": some_rows,
         "Z": some_rows,
         "x": vectors,
@@ -160,6 +168,16 @@ class Kernel(Checked, Frozen, ABC):
         """
         from gpattr.kernels.factors import factors
 
+        if not isinstance(groups, Sequence):
+            raise InvalidInputError(f"groups: expected groups of columns, got {groups!r}")
+        for group in groups:
+            _check_places("groups", group)
+        columns = sorted(column for group in groups for column in group)
+        if not columns or columns != list(range(len(columns))):
+            raise InvalidInputError(
+                f"groups: expected every column, counted from 0, in one group, got {groups!r}"
+            )
+        self.check_features(len(columns))
         return factors(self, groups)
 
     def check_derivatives(self, X: Array) -> None:

@@ -26,7 +26,7 @@ from scipy.stats import qmc
 
 from gpattr._core.array import to_numpy
 from gpattr._core.memory import blocks
-from gpattr.closed_forms.gradient_sums import gradient_sums
+from gpattr.closed_forms.gradient import gradient_sums
 from gpattr.kernels import (
     Constant,
     Kernel,

@@ -33,6 +33,15 @@ if TYPE_CHECKING:
 CONFIDENCE = 0.99  # that the error of a mean over replicates is below the one reported
 NEGLIGIBLE = 1e-12  # of the expected variance
 Subset = tuple[int, ...]
+FORMAT = "gpattr.SobolIndices"
+ARRAYS = {
+    "plug_in": ("subset",),
+    "expected": ("subset",),
+    "draws": ("draw", "subset"),
+    "error": ("subset",),
+    "replicates": ("replicate", "subset"),
+    "plug_in_replicates": ("replicate", "subset"),
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -536,17 +545,6 @@ def _share(value: float) -> str:
 def _notes(indices: SobolIndices) -> list[str]:
     hidden = len(indices) - SHOWN
     return [f"… and {hidden} smaller"] if hidden > 0 else []
-
-
-FORMAT = "gpattr.SobolIndices"
-ARRAYS = {
-    "plug_in": ("subset",),
-    "expected": ("subset",),
-    "draws": ("draw", "subset"),
-    "error": ("subset",),
-    "replicates": ("replicate", "subset"),
-    "plug_in_replicates": ("replicate", "subset"),
-}
 
 
 def _to_dict(indices: SobolIndices) -> dict[str, Any]:

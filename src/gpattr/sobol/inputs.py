@@ -28,6 +28,10 @@ from gpattr.posteriors import Posterior
 from gpattr.special.quadrature import gauss_legendre
 
 LEAST, MOST = 2.0**-53, 1.0 - 2.0**-53  # quantiles of unbounded distributions at 0 and 1
+EXPECTED = (
+    "rows, gpattr.Uniform(low, high), gpattr.Normal(mean, std), or a dictionary"
+    " {feature: Uniform, Normal or values}"
+)
 
 
 class Distribution(Frozen, ABC):
@@ -340,14 +344,8 @@ def _spread(d: int, **parameters: Any) -> list[tuple[float, float]]:
     return list(zip(one, two, strict=True))
 
 
-EXPECTED = (
-    "rows, gpattr.Uniform(low, high), gpattr.Normal(mean, std), or a dictionary"
-    " {feature: Uniform, Normal or values}"
-)
-
-
 @dataclass(frozen=True, eq=False)
-class Reading:
+class InputsReading:
     """The distribution of the ``inputs``, the names of its ``players``, and it in words."""
 
     inputs: Inputs
@@ -360,7 +358,7 @@ def read_inputs(
     inputs: Any,
     groups: Mapping[str, Any] | None,
     feature_names: Sequence[str] | None,
-) -> Reading:
+) -> InputsReading:
     """Return independent inputs of a posterior with one output."""
     rows = Rows(posterior, feature_names, inputs if is_frame(inputs) else None)
     names = rows.features(inputs)
@@ -370,7 +368,7 @@ def read_inputs(
     players = tuple(dict.fromkeys(labels))
     owner = tuple(players.index(label) for label in labels)
     read = Inputs(found, features.columns, owner, len(players), posterior.n_columns)
-    return Reading(read, players, words)
+    return InputsReading(read, players, words)
 
 
 def columns_of(encoder: Encoder | None, d: int) -> tuple[tuple[int, ...], ...]:

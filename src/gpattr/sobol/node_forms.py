@@ -38,6 +38,8 @@ SCRAMBLES = 8
 FEWEST_POINTS, MOST_POINTS = 2**6, 2**11  # of a scramble
 WORK = 1.5e10  # multiplications in all
 FINE, COARSE = 34.0, 26.0  # rules are exact to exp(−this): the second shows the error of the first
+ROUNDING = 4 * EPS  # of the values of a section
+DIGITS_WORK = 4e8  # products with twice the digits that take seconds
 
 
 def node_forms(
@@ -234,10 +236,6 @@ def _normal_rule(
     t = np.linspace(-reach, reach, count)
     weights = np.exp(-0.5 * t * t)
     return (mean + std * t)[:, None], weights / weights.sum()
-
-
-ROUNDING = 4 * EPS  # of the values of a section
-DIGITS_WORK = 4e8  # products with twice the digits that take seconds
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,9 +17,9 @@ The expectations are over as many dimensions as there are other features. Square
 are products of two independent averages, which have no bias. Both are exactly zero where u does not
 depend on x_S. As quadratic forms they apply to several functions together.
 
-The pick-freeze design (`Plan`) has rows that share the features of a subset and no others. Rows a
-and b are independent; AB = (b_S, a_−S) and BA = (a_S, b_−S) exchange the features of S. For any
-function u
+The pick-freeze design (`ExchangePlan`) has rows that share the features of a subset and no others.
+Rows a and b are independent; AB = (b_S, a_−S) and BA = (a_S, b_−S) exchange the features of S. For
+any function u
 
     V_S      = ½ E[(u(b) − u(BA)) (u(AB) − u(a))]
     V − V_−S = ¼ E[(u(a) − u(AB))² + (u(b) − u(BA))²],     V = ½ E[(u(a) − u(b))²]
@@ -49,6 +49,13 @@ REPLICATES, FEWEST_REPLICATES = 8, 2  # of a model alone, and of a model with li
 MEAN_WORK, WORK, MIXTURE_WORK = 2e8, 1.5e8, 8e8
 FEWEST, MOST = 8, 1024  # rows of each half of a replicate, which slices go through
 LEFT_POINTS = 2048  # points of a replicate at which the covariance of r is evaluated
+ORDERS = {
+    1: (14, 2.0),
+    2: (7, 0.5),
+}  # nodes of a dimension in the first rule, and how many more
+SCATTERED = 128  # quasi-random nodes where a product of rules would have too many
+LARGEST = 256  # nodes of a product of rules
+Subset = tuple[int, ...]
 
 
 def quasi_random_effects(
@@ -65,7 +72,7 @@ def quasi_random_effects(
     weight has few replicates, whose scatter tells its error only together with other models'
     (`pooled_scatter`).
     """
-    plan = Plan.of(subsets, inputs.n_players)
+    plan = ExchangePlan.of(subsets, inputs.n_players)
     functions = DrawnFunctions.of(posterior, inputs.points(CANDIDATES, generator))
     alone, q = mean_function(posterior, inputs.n_columns), len(functions)
     check_memory("subsets: the quadratic forms", (len(subsets), q, q), "ask for fewer pairs")
@@ -108,7 +115,7 @@ def plug_in_effects(
     generator: np.random.Generator,
 ) -> tuple[Array, Array]:
     """Return V_S of the posterior mean function alone, and its error, (k,) each."""
-    plan = Plan.of(subsets, inputs.n_players)
+    plan = ExchangePlan.of(subsets, inputs.n_players)
     mean, found = mean_function(posterior, inputs.n_columns), np.empty((REPLICATES, len(subsets)))
     for replicate in range(REPLICATES):
         slices = [Slice.of(inputs, own, replicate, generator) for own in plan.evaluated]
@@ -118,7 +125,7 @@ def plug_in_effects(
 
 
 def integrated(
-    plan: Plan,
+    plan: ExchangePlan,
     slices: list[Slice],
     inputs: Inputs,
     functions: DrawnFunctions,
@@ -139,7 +146,7 @@ def integrated(
 
 
 def rest(
-    plan: Plan,
+    plan: ExchangePlan,
     inputs: Inputs,
     functions: DrawnFunctions,
     generator: np.random.Generator,
@@ -166,15 +173,6 @@ def rounding_of(
     """Return what rounding makes of V, the variance of a function that may be far from zero."""
     mean = mean_function(posterior, inputs.n_columns)(inputs.points(256, generator))
     return 64 * EPS * float((mean**2).mean() * max(V, 0.0)) ** 0.5
-
-
-ORDERS = {
-    1: (14, 2.0),
-    2: (7, 0.5),
-}  # nodes of a dimension in the first rule, and how many more
-SCATTERED = 128  # quasi-random nodes where a product of rules would have too many
-LARGEST = 256  # nodes of a product of rules
-Subset = tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,7 +274,7 @@ def slice_rule(distribution: Distribution, order: int) -> tuple[Array, Array] | 
 
 
 @dataclass(frozen=True)
-class Plan:
+class ExchangePlan:
     """Which subsets are evaluated: each of ``evaluated`` serves itself and its complement.
 
     ``readings`` are (place among ``evaluated``, whether it is the complement) for each of
@@ -288,7 +286,7 @@ class Plan:
     readings: tuple[tuple[int, bool], ...]
 
     @classmethod
-    def of(cls, subsets: Iterable[Subset], P: int) -> Plan:
+    def of(cls, subsets: Iterable[Subset], P: int) -> ExchangePlan:
         """Return the plan for subsets of P players; the smaller of a subset and the rest counts."""
         found, evaluated, readings = tuple(subsets), dict[Subset, int](), []
         for subset in found:

@@ -30,10 +30,13 @@ from gpattr.sobol.terms import Rule, Terms, rule_for
 OUTER = 64  # nodes for double integrals of factors that have no closed form
 # Degree of the polynomial that stands for m at rows other than data, which only draws use.
 DEGREE = 160
+POINTS = 128  # quasi-random points
+AVERAGES, MOST_AVERAGES = 8, 160  # sites of each player, and of all
+NUGGET = 1e-3  # of the variance of each site: keeps loadings small, and takes little of the spread
 
 
 @dataclass(frozen=True, eq=False)
-class Sites:
+class SectionSites:
     """Rows (n, C) at which f is taken, averaged over all features but the ``free`` ones."""
 
     rows: Array
@@ -43,8 +46,8 @@ class Sites:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __getitem__(self, rows: slice) -> Sites:
-        return Sites(self.rows[rows], self.free, self.means[:, :, rows])
+    def __getitem__(self, rows: slice) -> SectionSites:
+        return SectionSites(self.rows[rows], self.free, self.means[:, :, rows])
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,14 +122,14 @@ class Sections:
         inner = outer or rule_for(self.terms, j, distribution, nodes)
         return float(inner.weights @ self.terms.factor(t, j, inner.nodes, nodes) @ weights)
 
-    def sites(self, rows: Array, free: frozenset[int], *, exact: bool = True) -> Sites:
+    def sites(self, rows: Array, free: frozenset[int], *, exact: bool = True) -> SectionSites:
         """Return sites with the means that sections of them need, interpolated if not ``exact``."""
         means = np.ones((*self.shape, len(rows)))
         for j in free:
             values = rows[:, list(self.inputs.columns[j])]
             for t in range(self.shape[0]):
                 means[t, j] = (self.mean if exact else self.averages)(t, j, values)
-        return Sites(rows, free, means)
+        return SectionSites(rows, free, means)
 
     def averages(self, t: int, j: int, values: Array) -> Array:
         """Return m(z) of a factor, (n,), interpolated where it would be a long sum."""
@@ -148,7 +151,7 @@ class Sections:
         series = np.polynomial.chebyshev.chebinterpolate(at, DEGREE)
         return np.polynomial.chebyshev.chebval((values[:, 0] - low) / half - 1.0, series)
 
-    def between(self, one: Sites, two: Sites) -> Array:
+    def between(self, one: SectionSites, two: SectionSites) -> Array:
         """Return the prior covariances between sites, (n, m)."""
         if one.free == two.free == self.everything:
             return self.terms.kernel(one.rows, two.rows)
@@ -172,11 +175,6 @@ class Sections:
         return float(np.array([term.scale for term in self.terms.terms]) @ values)
 
 
-POINTS = 128  # quasi-random points
-AVERAGES, MOST_AVERAGES = 8, 160  # sites of each player, and of all
-NUGGET = 1e-3  # of the variance of each site: keeps loadings small, and takes little of the spread
-
-
 def drawn_sites(
     inputs: Inputs, generator: np.random.Generator
 ) -> list[tuple[Array, frozenset[int]]]:
@@ -196,8 +194,8 @@ class Conditioning:
 
     posterior: FunctionSpacePosterior
     sections: Sections
-    data: Sites
-    groups: tuple[Sites, ...]
+    data: SectionSites
+    groups: tuple[SectionSites, ...]
 
     @cached_property
     def whitened(self) -> Array:
@@ -268,7 +266,7 @@ class Conditioning:
             B -= product(product(V, R), product(V, R).T)
         return B if w is None else B * w[:, None] * w
 
-    def columns(self, sites: Sites) -> tuple[Array, Array, Array]:
+    def columns(self, sites: SectionSites) -> tuple[Array, Array, Array]:
         """Return mean and loadings of f at sites, (n, 1 + M + p), explained variance and |k||α|."""
         k = self.sections.between(sites, self.data)
         mean, size = (
@@ -284,6 +282,6 @@ class Conditioning:
             explained -= (product(V, self.posterior.root) ** 2).sum(axis=1)
         return np.concatenate([mean[:, None], loads, by_trend], axis=1), explained, size
 
-    def means(self, sites: Sites) -> Array:
+    def means(self, sites: SectionSites) -> Array:
         """Return the posterior mean of f at sites, (n,), without the prior's constant."""
         return product(self.sections.between(sites, self.data), self.posterior.alpha)

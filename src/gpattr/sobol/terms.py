@@ -27,10 +27,15 @@ from gpattr.sobol.inputs import Distribution, Empirical, Inputs, Normal, Tied, U
 from gpattr.special.quadrature import gauss_legendre
 
 MOST_TERMS = 256
+REACH = 9.5  # standard deviations beyond which a normal distribution has less than 1e-20
+STEP = 0.72  # of the trapezoidal rule, in widths of the narrowest Gaussian: error exp(−2π²/STEP²)
+LARGEST = 64  # nodes of a rule without panels
+AGREED = 2e-13
+MOST_NODES = 4096
 
 
 @dataclass(frozen=True, eq=False)
-class Term:
+class ProductTerm:
     """scale · exp(−½ Σᵢ precisionᵢ (xᵢ − zᵢ)²) · the product of ``others``.
 
     ``precision`` (C,) has one entry per column; ``others`` are (feature, kernel, columns).
@@ -46,7 +51,7 @@ class Terms:
     """A ``kernel`` as a sum of terms."""
 
     kernel: Kernel
-    terms: tuple[Term, ...]
+    terms: tuple[ProductTerm, ...]
     columns: tuple[tuple[int, ...], ...]
 
     @cached_property
@@ -59,7 +64,7 @@ class Terms:
         """Which term sees which feature, (T, D)."""
         return np.array([[self._sees(t, j) for j in range(len(self.columns))] for t in self.terms])
 
-    def _sees(self, term: Term, j: int) -> bool:
+    def _sees(self, term: ProductTerm, j: int) -> bool:
         gaussian = bool(term.precision[list(self.columns[j])].any())
         return gaussian or any(feature == j for feature, _, _ in term.others)
 
@@ -125,7 +130,7 @@ def terms_of(kernel: Kernel, inputs: Inputs) -> Terms | None:
     return Terms(kernel, terms, inputs.columns)
 
 
-def _term(product: KernelProduct, width: int) -> Term:
+def _term(product: KernelProduct, width: int) -> ProductTerm:
     """Return a product over features with its squared exponentials as one."""
     scale, precision, others = product.scale, np.zeros(width), []
     for kernel, columns, feature in product.factors:
@@ -136,14 +141,7 @@ def _term(product: KernelProduct, width: int) -> Term:
             precision[list(columns)] += np.asarray(kernel.lengthscale) ** -2.0
         else:
             others.append((feature, kernel, columns))
-    return Term(scale, precision, tuple(others))
-
-
-REACH = 9.5  # standard deviations beyond which a normal distribution has less than 1e-20
-STEP = 0.72  # of the trapezoidal rule, in widths of the narrowest Gaussian: error exp(−2π²/STEP²)
-LARGEST = 64  # nodes of a rule without panels
-AGREED = 2e-13
-MOST_NODES = 4096
+    return ProductTerm(scale, precision, tuple(others))
 
 
 @dataclass(frozen=True, eq=False)

@@ -36,11 +36,14 @@ MIXTURE = "scale mixture"
 Leaf = tuple[Kernel, tuple[int, ...]]  # a kernel and its columns
 
 
-def mixture_of(kernel: Any) -> ScaleMixture:
-    """Return a radial kernel as a mixture of squared exponentials with a certified error."""
+def mixture_of(kernel: Any, derivatives: int = 0) -> ScaleMixture:
+    """Return a radial kernel as a mixture of squared exponentials with a certified error.
+
+    The error is also that of so many derivatives.
+    """
     if isinstance(kernel, RationalQuadratic):
-        return rational_quadratic_mixture(kernel.alpha, MIXED, radius=RADIUS)
-    return matern_mixture(kernel.nu, MIXED)
+        return rational_quadratic_mixture(kernel.alpha, MIXED, derivatives, RADIUS)
+    return matern_mixture(kernel.nu, MIXED, derivatives)
 
 
 def components(

@@ -31,7 +31,7 @@ from gpattr.closed_forms.shapley.interaction_corners import (
     interaction_kernel,
     interaction_mean,
 )
-from gpattr.closed_forms.shapley.interaction_covariances import interaction_formulas
+from gpattr.closed_forms.shapley.interactions import interaction_formulas
 from gpattr.closed_forms.shapley.mixtures import (
     MIXTURE,
     Leaf,
