@@ -147,8 +147,9 @@ def scattered(
     def twice(value: Bounded, d: int) -> Bounded:
         q, here, _ = places(d)
         result = namespace(value.value).zeros((value.value.shape[0], q, q))
-        count = len(here)
-        result[:, [[place] for place in here], here] = value.value[:, :count, :count]
+        if here:
+            own = value.value[:, : len(here), : len(here)]
+            result[:, [[place] for place in here], here] = own
         return Bounded(result, value.error)
 
     def inner(sites: Any) -> tuple[Formulas, Any, int]:
