@@ -39,7 +39,7 @@ from gpattr.posteriors import (
     SparsePosterior,
     WeightSpacePosterior,
 )
-from gpattr.special.log_rule import log_rule
+from gpattr.special.log_paths import log_rule
 
 RNG = np.random.default_rng(7)
 SCALE = np.array([1.0, 0.7])

@@ -13,9 +13,8 @@ from gpattr.exceptions import FileFormatError, InvalidInputError
 from gpattr.kernels import Matern52, SquaredExponential
 from gpattr.posteriors import ExactPosterior, MixturePosterior
 from gpattr.sobol import quasi_random
-from gpattr.sobol.effects import Effects
 from gpattr.sobol.entry import subsets_of
-from gpattr.sobol.indices import SobolIndices
+from gpattr.sobol.indices import Effects, SobolIndices
 from gpattr.sobol.inputs import Empirical, Inputs
 
 WHOLE = (0, 1, 2)

@@ -22,9 +22,8 @@ from gpattr.kernels import (
 from gpattr.operators import AffineMap
 from gpattr.sobol import gaussian_moments
 from gpattr.sobol.inputs import Empirical, Inputs, Normal, Tied, Uniform
-from gpattr.sobol.rules import discrete_gauss
 from gpattr.sobol.sections import Sections
-from gpattr.sobol.terms import terms_of
+from gpattr.sobol.terms import discrete_gauss, terms_of
 
 mp.mp.dps = 50
 WIDTHS = (1e-8, 1e-3, 0.3, 1.0, 3.0, 10.0, 1e3)

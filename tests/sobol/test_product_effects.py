@@ -37,8 +37,7 @@ from gpattr.posteriors import (
 )
 from gpattr.sobol import quadratic_forms
 from gpattr.sobol.inputs import Empirical, Inputs, Normal, Uniform
-from gpattr.sobol.mean_squares import mean_squares
-from gpattr.sobol.node_forms import node_forms
+from gpattr.sobol.node_forms import mean_squares, node_forms
 from gpattr.sobol.product_effects import conditioned, product_effects
 from gpattr.sobol.terms import terms_of
 

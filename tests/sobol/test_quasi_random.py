@@ -18,9 +18,13 @@ from gpattr.posteriors import (
 from gpattr.sobol import quasi_random
 from gpattr.sobol.drawn_functions import DrawnFunctions, KernelFunctions, joint
 from gpattr.sobol.inputs import Empirical, Inputs, Normal, Uniform
-from gpattr.sobol.pick_freeze import Plan
-from gpattr.sobol.quasi_random import plug_in_effects, quasi_random_effects
-from gpattr.sobol.slices import Slice, rule
+from gpattr.sobol.quasi_random import (
+    ExchangePlan,
+    Slice,
+    plug_in_effects,
+    quasi_random_effects,
+    slice_rule,
+)
 
 RNG = np.random.default_rng(0)
 SUBSETS = ((0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2))
@@ -163,7 +167,7 @@ def test_many_features_of_a_group_have_quasi_random_nodes():
 
 def test_rules_of_empirical_distributions_are_exact_for_polynomials():
     values = RNG.normal(size=500)
-    nodes, weights = rule(Empirical(values), 9)
+    nodes, weights = slice_rule(Empirical(values), 9)
     assert nodes.shape == (9, 1)
     for power in range(18):
         np.testing.assert_allclose(
@@ -196,7 +200,7 @@ def _positions(functions, posterior, X):
 
 def test_pick_freeze_has_the_expectations_of_a_random_function():
     posterior = exact()
-    plan = Plan.of(SUBSETS, 3)
+    plan = ExchangePlan.of(SUBSETS, 3)
     rows = plan.points(THREE, 512, np.random.default_rng(0))
     C = np.stack([joint(posterior, points)[1] for points in rows])
     X, weights, places = grid(THREE, 14)

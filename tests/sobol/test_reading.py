@@ -20,8 +20,7 @@ from gpattr.posteriors import (
 )
 from gpattr.sobol import quasi_random
 from gpattr.sobol.entry import pairs_of, subsets_of
-from gpattr.sobol.inputs import Empirical
-from gpattr.sobol.reading import read_inputs
+from gpattr.sobol.inputs import Empirical, read_inputs
 
 RNG = np.random.default_rng(0)
 NAMES = ["size", "age", "rooms"]

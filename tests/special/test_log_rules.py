@@ -4,8 +4,16 @@ import mpmath
 import numpy as np
 import pytest
 
-from gpattr.special.log_paths import FINE, INNER, graded_nodes, path_correlations, shared_rule
-from gpattr.special.log_rule import interpolatory_weights, log_panels, log_rule
+from gpattr.special.log_paths import (
+    FINE,
+    INNER,
+    graded_nodes,
+    interpolatory_weights,
+    log_panels,
+    log_rule,
+    path_correlations,
+    shared_rule,
+)
 from gpattr.special.quadrature import gauss_legendre
 
 

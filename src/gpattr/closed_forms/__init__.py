@@ -10,8 +10,7 @@ from gpattr.closed_forms import (
     squared_exponential,
 )
 from gpattr.closed_forms.asking import asked
-from gpattr.closed_forms.dependence import bases as dependence_bases
-from gpattr.closed_forms.dependence import means as dependence_means
+from gpattr.closed_forms.dependence import points as dependence_points
 from gpattr.closed_forms.dependence import resolution as dependence_resolution
 from gpattr.closed_forms.derivatives import (
     DERIVATIVES,
@@ -95,8 +94,7 @@ __all__ = [
     "cosine",
     "cross",
     "cross_dot",
-    "dependence_bases",
-    "dependence_means",
+    "dependence_points",
     "dependence_resolution",
     "differentiate",
     "error",

@@ -1,11 +1,15 @@
 """The algebra of kernels, which holds for every operator because operators are linear.
 
 Constant, scaled, added and selecting kernels are resolved here, once for all operators.
+
+A product has a closed form where every term is a squared exponential or a polynomial
+(`closed_terms`): SE × SE is SE with the inverse squared length-scales added, feature by feature.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache, reduce
 from operator import add
 from typing import Any
@@ -14,7 +18,17 @@ import numpy as np
 
 from gpattr._core.array import Array, namespace
 from gpattr.closed_forms.table import Bounded, Formulas
-from gpattr.kernels import Categorical, Constant, Kernel, Scale, Select, Sum
+from gpattr.kernels import (
+    Categorical,
+    Constant,
+    Kernel,
+    Product,
+    Scale,
+    Select,
+    SquaredExponential,
+    Sum,
+)
+from gpattr.kernels.factors import KernelProduct, multiplied_out
 from gpattr.operators import Operator
 
 Resolve = Callable[[Kernel], Formulas]
@@ -100,45 +114,65 @@ def select(operator: Operator, kernel: Select, resolve: Resolve) -> Formulas | N
     if "feature" in operator.axes and not operator.dummy:
         return None  # such an operator has a formula for the selecting kernel itself, or none
     inner, features = resolve(kernel.kernel), list(kernel.features)
-    places = cache(lambda d: (operator.size(d), positions(operator, features, d)))
-
-    def scattered(values: Array, d: int) -> Array:
-        """Return (n, q, ·) for values (n, q', ·) of the features seen."""
-        q, here = places(d)
-        result = namespace(values).zeros((values.shape[0], q, values.shape[2]))
-        result[:, here] = values
-        return result
-
-    def scattered_twice(values: Array, d: int) -> Array:
-        q, here = places(d)
-        result = namespace(values).zeros((values.shape[0], q, q))
-        result[:, [[place] for place in here], here] = values
-        return result
-
-    def cross(sites: Any, Z: Array) -> Bounded:
-        value, error = inner.cross(sites.select(features), Z[:, features])
-        return Bounded(scattered(value, sites.shape[1]), error)
-
-    def contract(sites: Any, Z: Array, w: Array) -> Bounded:
-        value, error = inner.contract(sites.select(features), Z[:, features], w)
-        return Bounded(scattered(value, sites.shape[1]), error)
-
-    def prior_cov(sites: Any) -> Bounded:
-        value, error = inner.prior_cov(sites.select(features))
-        return Bounded(scattered_twice(value, sites.shape[1]), error)
-
-    def between(sites: Any, other: Any) -> Bounded:
-        value, error = inner.between(sites.select(features), other.select(features))
-        return Bounded(scattered_twice(value, sites.shape[1]), error)
+    places = cache(lambda d: (operator.size(d), positions(operator, features, d), inner))
 
     def bound(sites: Any, Z: Array, w: Array) -> Array:
         assert inner.bound is not None
         return inner.bound(sites.select(features), Z[:, features], w)
 
-    known = None if inner.bound is None else bound
-    return Formulas(
-        cross, contract, prior_cov, between, inner.methods, known, pair_cost=inner.pair_cost
+    return replace(
+        scattered(features, places),
+        methods=inner.methods,
+        bound=None if inner.bound is None else bound,
+        pair_cost=inner.pair_cost,
     )
+
+
+def scattered(
+    features: list[int], places: Callable[[int], tuple[int, list[int], Formulas]]
+) -> Formulas:
+    """Return formulas on d features from those of a kernel that sees some of them.
+
+    ``places(d)`` are the number of outputs, those that the kernel does not leave zero, and the
+    formulas that have these first.
+    """
+
+    def once(value: Bounded, d: int) -> Bounded:
+        """Return (n, q, ·) for values (n, q', ·) of the outputs seen."""
+        q, here, _ = places(d)
+        result = namespace(value.value).zeros((value.value.shape[0], q, value.value.shape[2]))
+        result[:, here] = value.value[:, : len(here)]
+        return Bounded(result, value.error)
+
+    def twice(value: Bounded, d: int) -> Bounded:
+        q, here, _ = places(d)
+        result = namespace(value.value).zeros((value.value.shape[0], q, q))
+        if here:
+            own = value.value[:, : len(here), : len(here)]
+            result[:, [[place] for place in here], here] = own
+        return Bounded(result, value.error)
+
+    def inner(sites: Any) -> tuple[Formulas, Any, int]:
+        d = sites.shape[1]
+        return places(d)[2], sites.select(features), d
+
+    def cross(sites: Any, Z: Array) -> Bounded:
+        own, some, d = inner(sites)
+        return once(own.cross(some, Z[:, features]), d)
+
+    def contract(sites: Any, Z: Array, w: Array) -> Bounded:
+        own, some, d = inner(sites)
+        return once(own.contract(some, Z[:, features], w), d)
+
+    def prior_cov(sites: Any) -> Bounded:
+        own, some, d = inner(sites)
+        return twice(own.prior_cov(some), d)
+
+    def between(sites: Any, other: Any) -> Bounded:
+        own, some, d = inner(sites)
+        return twice(own.between(some, other.select(features)), d)
+
+    return Formulas(cross, contract, prior_cov, between)
 
 
 def positions(operator: Operator, features: list[int], d: int) -> list[int]:
@@ -159,3 +193,53 @@ ALGEBRA: dict[type[Kernel], Callable[[Operator, Any, Resolve], Formulas | None]]
     Sum: total,
     Select: select,
 }
+
+
+def closed_terms(kernel: Product) -> list[KernelProduct] | None:
+    """Return the terms of a product; None if one has no closed form."""
+    terms = multiplied_out(kernel)
+    for term in terms or ():
+        leaves = [factor.kernel for factor in term.factors]
+        gaussian = all(isinstance(leaf, SquaredExponential) for leaf in leaves)
+        polynomial = all(leaf.polynomial_degree is not None for leaf in leaves)
+        if len(leaves) > 1 and not (gaussian or polynomial):
+            return None
+    return terms
+
+
+def added_terms(terms: list[KernelProduct], resolve: Resolve) -> Formulas:
+    """Return the formulas of the sum of the terms.
+
+    Which squared exponentials meet depends on the number of features.
+    """
+
+    @cache
+    def on(d: int) -> Formulas:
+        parts = [
+            Scale(_merged(term, d), term.scale) if term.factors else Constant(term.scale)
+            for term in terms
+        ]
+        return resolve(Sum(*parts))
+
+    return Formulas(
+        cross=lambda sites, Z: on(sites.shape[1]).cross(sites, Z),
+        contract=lambda sites, Z, w: on(sites.shape[1]).contract(sites, Z, w),
+        prior_cov=lambda sites: on(sites.shape[1]).prior_cov(sites),
+        between=lambda sites, other: on(sites.shape[1]).between(sites, other),
+    )
+
+
+def _merged(term: KernelProduct, d: int) -> Kernel:
+    """Return the factors as one kernel on d features; squared exponentials become one."""
+    if len(term.factors) == 1:
+        return term.factors[0].whole
+    precision, variance = np.zeros(d), 1.0
+    for kernel, columns, _ in term.factors:
+        if not isinstance(kernel, SquaredExponential):
+            return Product(*(factor.whole for factor in term.factors))
+        precision[slice(None) if columns is None else list(columns)] += (
+            np.asarray(kernel.lengthscale) ** -2.0
+        )
+        variance *= kernel.variance
+    seen = np.flatnonzero(precision)
+    return Select(SquaredExponential(precision[seen] ** -0.5, variance), seen.tolist())

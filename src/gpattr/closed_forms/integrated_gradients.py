@@ -5,48 +5,31 @@ Products are multiplied out where every term has a closed form; what remains is 
 
 from __future__ import annotations
 
-from functools import cache
+from dataclasses import replace
+from functools import partial
 
 from gpattr._core.array import EPS, namespace
+from gpattr.closed_forms.algebra import added_terms, closed_terms
 from gpattr.closed_forms.linear_factors import factorised, linear_factor_formulas
-from gpattr.closed_forms.products import closed_terms, merged
 from gpattr.closed_forms.quadrature.fixed_rules import fixed_rule
-from gpattr.closed_forms.quadrature.numeric import quadrature
-from gpattr.closed_forms.quadrature.prior_means import integrated_mean
+from gpattr.closed_forms.quadrature.numeric import integrated_mean, quadrature
 from gpattr.closed_forms.resolution import formulas_for
 from gpattr.closed_forms.table import KERNEL_SCHEMES, KERNELS, Bounded, Formulas, register_mean
-from gpattr.kernels import Constant, Kernel, Product, Scale, Sum
+from gpattr.kernels import Kernel, Product
 from gpattr.means import Linear, Mean
 from gpattr.operators import IntegratedGradients, Paths
 
 
 def product_formulas(operator: IntegratedGradients, kernel: Product) -> Formulas | None:
-    """Return the formulas of a product that was multiplied out; None where it cannot be.
-
-    Which squared exponentials meet depends on the number of features.
-    """
+    """Return the formulas of a product that was multiplied out; None where it cannot be."""
     terms = None if kernel.polynomial_degree is not None else closed_terms(kernel)
     if not terms:
         found = factorised(kernel)
         return None if found is None else linear_factor_formulas(found, quadrature(kernel))
-
-    @cache
-    def on(d: int) -> Formulas:
-        parts = [
-            Scale(merged(leaves, d), scale) if leaves else Constant(scale)
-            for scale, leaves in terms
-        ]
-        return formulas_for(operator, Sum(*parts))
-
-    singles = [leaves[0] for _, leaves in terms if len(leaves) == 1]
-    methods = {name for leaf in singles for name in formulas_for(operator, leaf).methods}
-    return Formulas(
-        cross=lambda paths, Z: on(paths.shape[1]).cross(paths, Z),
-        contract=lambda paths, Z, w: on(paths.shape[1]).contract(paths, Z, w),
-        prior_cov=lambda paths: on(paths.shape[1]).prior_cov(paths),
-        between=lambda paths, other: on(paths.shape[1]).between(paths, other),
-        methods=frozenset(methods | {"closed form"}),
-    )
+    leaves = [factor for term in terms for factor in term.factors if len(term.factors) == 1]
+    methods = {name for leaf in leaves for name in formulas_for(operator, leaf.whole).methods}
+    whole = added_terms(terms, partial(formulas_for, operator))
+    return replace(whole, methods=frozenset(methods | {"closed form"}))
 
 
 def any_mean(mean: Mean, paths: Paths) -> Bounded:

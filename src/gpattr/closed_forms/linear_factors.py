@@ -147,7 +147,7 @@ def linear_factor_formulas(kernel: Factorised, general: Formulas) -> Formulas:
     )
 
 
-class Moments(NamedTuple):
+class FactorMoments(NamedTuple):
     """H₀, H₁ and each J_c of some ``rows`` and all points, (r, m)."""
 
     rows: Array
@@ -156,7 +156,7 @@ class Moments(NamedTuple):
     J: list[Array]
 
 
-def _moments(kernel: Factorised, paths: Paths, Z: Array) -> Iterator[Moments]:
+def _moments(kernel: Factorised, paths: Paths, Z: Array) -> Iterator[FactorMoments]:
     """Yield the moments of paths by blocks, those of about one length together."""
     slopes = [_slope(factor, Z) for factor in kernel.factors]
     size = chunk_rows(Z, len(Z))
@@ -167,7 +167,7 @@ def _moments(kernel: Factorised, paths: Paths, Z: Array) -> Iterator[Moments]:
 
 def _block(
     kernel: Factorised, paths: Paths, Z: Array, slopes: list[Array], rule: Rule, rows: Array
-) -> Moments:
+) -> FactorMoments:
     xp, paths = namespace(Z), paths[rows]
     p, E = kernel.seen(paths.step), kernel.seen(paths.start[:1] - Z)
     a, beta = (p * p).sum(axis=1)[:, None], product(p, E.T)
@@ -189,7 +189,7 @@ def _block(
         weighted = w * h * P
         H0, H1, g = H0 + weighted, H1 + t * weighted, w * g
         J = [x + g * y for x, y in zip(J, others, strict=True)]
-    return Moments(rows, H0, H1, J)
+    return FactorMoments(rows, H0, H1, J)
 
 
 def _nodes_along(

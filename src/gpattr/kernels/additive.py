@@ -14,7 +14,7 @@ from gpattr._core.array import Array, namespace, to_numpy
 from gpattr._core.validation import as_vector, read_only, unlabelled
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels.algebra import degrees_of, require_kernel
-from gpattr.kernels.base import Kernel, Kink
+from gpattr.kernels.base import Kernel, Kink, Pieces, Places
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -124,6 +124,21 @@ class FullAdditive(Kernel):
         spans = [base.n_lengthscales(step[..., i : i + 1]) for i, base in enumerate(self.bases)]
         return namespace(step).sqrt(sum(span * span for span in spans))
 
+    def split(self, inside: Places, outside: Places) -> Pieces:
+        """Σₙ σₙ² eₙ(S ∪ R) = Σⱼ eⱼ(S) Σₙ σₙ² eₙ₋ⱼ(R)."""
+        one, two = ([self.bases[i] for i in some] for some in (inside, outside))
+        variances = np.concatenate([[0.0], self.order_variances])
+        pieces: Pieces = []
+        for j in range(min(len(one), len(variances) - 1) + 1):
+            own = [(_additive(one, np.eye(len(one))[j - 1][:j])[1], inside)] if j else []
+            if variances[j] > 0:
+                pieces.append((float(variances[j]), [*own]))
+            orders = variances[j + 1 :][: len(two)]
+            if (orders > 0).any():
+                scale, rest = _additive(two, orders)
+                pieces.append((scale, [*own, (rest, outside)]))
+        return pieces
+
     def check_features(self, d: int) -> None:
         if len(self.bases) != d:
             raise InvalidInputError(f"bases: expected {d} (one per feature), got {len(self.bases)}")
@@ -143,3 +158,10 @@ class FullAdditive(Kernel):
             f"FullAdditive([{inside}],"
             f" order_variances={np.array2string(self.order_variances, threshold=6)})"
         )
+
+
+def _additive(bases: list[Kernel], variances: Array) -> tuple[float, Kernel]:
+    """Return a scale and a kernel, which is the base itself if there is one."""
+    if len(bases) == 1:
+        return float(variances[0]), bases[0]
+    return 1.0, FullAdditive(bases, variances)

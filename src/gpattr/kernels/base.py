@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -23,6 +23,20 @@ from gpattr._core.array import Array
 from gpattr._core.frozen import Frozen
 from gpattr._core.validation import check_count, check_flag
 from gpattr.exceptions import InvalidInputError
+
+if TYPE_CHECKING:
+    from gpattr.kernels.factors import KernelProduct
+
+
+Places = tuple[int, ...]  # positions of columns
+# A sum of products of kernels, each with a scale; a kernel comes with the positions it sees.
+Pieces = list[tuple[float, list[tuple["Kernel", Places]]]]
+
+
+def _check_places(name: str, value: Any) -> None:
+    whole = isinstance(value, Sequence) and all(type(i) is int and i >= 0 for i in value)
+    if not whole or len(set(value)) < len(value):
+        raise InvalidInputError(f"{name}: expected different column positions, got {value!r}")
 
 
 class Kink(NamedTuple):
@@ -66,6 +80,8 @@ class Kernel(Checked, Frozen, ABC):
     """
 
     checks: ClassVar[Any] = {
+        "inside": _check_places,
+        "outside": _check_places,
         "X": some_rows,
         "Z": some_rows,
         "x": vectors,
@@ -132,6 +148,37 @@ class Kernel(Checked, Frozen, ABC):
     @abstractmethod
     def check_features(self, d: int) -> None:
         """Raise `InvalidInputError` if the kernel cannot act on inputs with d features."""
+
+    def split(self, inside: Places, outside: Places) -> Pieces | None:
+        """Return k as a sum of products over two sets of its columns, Σ scale ∏ kernels.
+
+        Every kernel sees columns of one set. None where k is not known to be such a sum.
+        """
+        return None
+
+    def factors(self, groups: Sequence[Places]) -> list[KernelProduct] | None:
+        """Return k = Σₜ scaleₜ ∏_g kₜ_g over groups of columns; None where it is no such sum.
+
+        Examples
+        --------
+        >>> from gpattr.kernels import Linear, SquaredExponential
+        >>> terms = (SquaredExponential() * Linear()).factors([(0,), (1,)])
+        >>> len(terms), terms[0].factors[0]
+        (2, Factor(kernel=SquaredExponential(lengthscale=1.0, variance=1.0), columns=(0,), group=0))
+        """
+        from gpattr.kernels.factors import factors
+
+        if not isinstance(groups, Sequence):
+            raise InvalidInputError(f"groups: expected groups of columns, got {groups!r}")
+        for group in groups:
+            _check_places("groups", group)
+        columns = sorted(column for group in groups for column in group)
+        if not columns or columns != list(range(len(columns))):
+            raise InvalidInputError(
+                f"groups: expected every column, counted from 0, in one group, got {groups!r}"
+            )
+        self.check_features(len(columns))
+        return factors(self, groups)
 
     def check_derivatives(self, X: Array) -> None:
         """Raise `InvalidInputError` if user-defined derivatives disagree with values at X."""
@@ -260,3 +307,9 @@ def _replaced(fields: dict[str, Any], function: Callable[[str, Kernel], Kernel])
         return function(name, value) if isinstance(value, Kernel) else value
 
     return {name: replaced(name, value) for name, value in fields.items()}
+
+
+def of_columns(parameter: Any, places: Places) -> Any:
+    """Return a parameter, one number or one per column, as some of the columns see it."""
+    values = np.asarray(parameter)
+    return values[list(places)] if values.ndim else parameter

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from gpattr._core.array import Array, namespace
 from gpattr._core.validation import check_per_feature, positive, positive_scalar
-from gpattr.kernels.base import Kernel
+from gpattr.kernels.base import Kernel, Pieces, Places, of_columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +61,14 @@ class Periodic(Kernel):
         xp = namespace(step)
         phase = 2.0 * math.pi * step / xp.asarray(self.period)
         return xp.sqrt(((phase / xp.minimum(xp.asarray(self.lengthscale), 1.0)) ** 2).sum(axis=-1))
+
+    def split(self, inside: Places, outside: Places) -> Pieces:
+        """Periodic(S ∪ R) = Periodic(S) Periodic(R)."""
+        parts = [
+            (Periodic(of_columns(self.lengthscale, some), of_columns(self.period, some)), some)
+            for some in (inside, outside)
+        ]
+        return [(self.variance, [*parts])]
 
     def check_features(self, d: int) -> None:
         check_per_feature("lengthscale", self.lengthscale, d)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import comb
 from operator import index
 from typing import ClassVar
 
 from gpattr._core.array import Array, namespace, product
 from gpattr._core.validation import check_per_feature, positive, positive_scalar
 from gpattr.exceptions import InvalidInputError
-from gpattr.kernels.base import Kernel
+from gpattr.kernels.base import Kernel, Pieces, Places, of_columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +46,12 @@ class Linear(Kernel):
 
     def n_lengthscales(self, step: Array) -> Array:
         return namespace(step).zeros(step.shape[:-1])
+
+    def split(self, inside: Places, outside: Places) -> Pieces:
+        """Linear(S ∪ R) = Linear(S) + Linear(R)."""
+        return [
+            (1.0, [(Linear(of_columns(self.variance, some)), some)]) for some in (inside, outside)
+        ]
 
     def check_features(self, d: int) -> None:
         check_per_feature("variance", self.variance, d)
@@ -99,6 +106,19 @@ class Polynomial(Kernel):
 
     def n_lengthscales(self, step: Array) -> Array:
         return namespace(step).zeros(step.shape[:-1])
+
+    def split(self, inside: Places, outside: Places) -> Pieces:
+        """(a + b)ᵖ = Σⱼ C(p, j) aʲ bᵖ⁻ʲ with a = Σ_S, b = c + Σ_R."""
+        one = Linear(of_columns(self.variance, inside))
+        variance = of_columns(self.variance, outside)
+        pieces: Pieces = []
+        for j in range(self.degree + 1):
+            parts: list[tuple[Kernel, Places]] = [(one, inside)] * j
+            if j < self.degree:
+                rest = Polynomial(variance, degree=self.degree - j, offset=self.offset)
+                parts = [*parts, (rest, outside)]
+            pieces.append((float(comb(self.degree, j)), parts))
+        return pieces
 
     def check_features(self, d: int) -> None:
         check_per_feature("variance", self.variance, d)

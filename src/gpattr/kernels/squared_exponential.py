@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from gpattr._core.array import Array, namespace
+from gpattr.kernels.base import Pieces, Places, of_columns
 from gpattr.kernels.radial import Radial
 
 
@@ -25,6 +26,14 @@ class SquaredExponential(Radial):
     """
 
     even: ClassVar[bool] = True
+
+    def split(self, inside: Places, outside: Places) -> Pieces:
+        """SE(S ∪ R) = SE(S) SE(R)."""
+        parts = [
+            (SquaredExponential(of_columns(self.lengthscale, some)), some)
+            for some in (inside, outside)
+        ]
+        return [(self.variance, [*parts])]
 
     def profile(self, r2: Array) -> Array:
         return namespace(r2).exp(-0.5 * r2)

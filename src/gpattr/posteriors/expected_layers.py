@@ -31,7 +31,7 @@ from scipy.special import ndtri
 from gpattr._core.array import product, to_numpy
 from gpattr._core.memory import blocks
 from gpattr._core.normal import jittered_root
-from gpattr.closed_forms.gradient_sums import gradient_sums
+from gpattr.closed_forms.gradient import gradient_sums
 from gpattr.kernels import (
     Constant,
     Kernel,

@@ -13,7 +13,7 @@ import numpy as np
 from gpattr._core.array import Array, namespace, product, solve_upper, to_numpy
 from gpattr._core.memory import blocks
 from gpattr.closed_forms.derivatives import differentiate
-from gpattr.closed_forms.gradient_sums import gradient_sums
+from gpattr.closed_forms.gradient import gradient_sums
 from gpattr.closed_forms.resolution import basis_formulas_for
 from gpattr.closed_forms.verbs import apply_to_mean, weighted_images
 from gpattr.operators import Gradient

@@ -14,11 +14,9 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from gpattr._core.array import Array, to_numpy
-from gpattr.closed_forms.products import multiplied_out
 from gpattr.explainer.explainer import Explainer
 from gpattr.explanation.explanation import Explanation
 from gpattr.kernels import (
-    Constant,
     Kernel,
     Matern,
     Matern32,
@@ -26,10 +24,10 @@ from gpattr.kernels import (
     Polynomial,
     Radial,
     RationalQuadratic,
-    Select,
     SquaredExponential,
 )
 from gpattr.kernels import Linear as LinearKernel
+from gpattr.kernels.factors import Factor, KernelProduct, multiplied_out
 from gpattr.kernels.rational_quadratic import GAUSSIAN
 from gpattr.means import Constant as ConstantMean
 from gpattr.means import Linear, Mean, Zero
@@ -209,17 +207,10 @@ def _only_scaled(posterior: Posterior) -> TypeGuard[CombinationPosterior]:
 def _terms(kernel: Kernel, d: int) -> list[dict[str, Any]] | None:
     """Return the terms of a kernel, or None; the squared exponentials of a term are one leaf."""
     terms = []
-    for factors in multiplied_out(kernel) or [[kernel]]:
-        precision, variance, leaves, linear = np.zeros(d), 1.0, [], []
-        for factor in factors:
-            inner, features = (
-                (factor.kernel, list(factor.features))
-                if isinstance(factor, Select)
-                else (factor, slice(None))
-            )
-            if isinstance(inner, Constant):
-                variance *= inner.variance
-                continue
+    for term in multiplied_out(kernel) or [KernelProduct(1.0, (Factor(kernel, None),))]:
+        precision, variance, leaves, linear = np.zeros(d), term.scale, [], []
+        for inner, columns, _ in term.factors:
+            features = slice(None) if columns is None else list(columns)
             if type(inner) is LinearKernel or type(inner) is Polynomial:
                 linear += _factors(inner, np.arange(d)[features])
                 continue

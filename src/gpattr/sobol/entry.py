@@ -16,17 +16,14 @@ from gpattr.exceptions import InvalidIndexError, InvalidInputError, SeveralOutpu
 from gpattr.explainer.results import words
 from gpattr.explanation.pairs import all_pairs, check_pairs
 from gpattr.posteriors import Posterior
-from gpattr.sobol.effects import Effects
-from gpattr.sobol.indices import SobolIndices
-from gpattr.sobol.inputs import Distribution, Empirical, Inputs
+from gpattr.sobol.indices import Effects, SobolIndices, pooled_scatter
+from gpattr.sobol.inputs import Distribution, Empirical, Inputs, read_inputs
 from gpattr.sobol.product_effects import product_effects
 from gpattr.sobol.quasi_random import (
     plug_in_effects,
-    pooled_scatter,
     quasi_random_effects,
     rounding_of,
 )
-from gpattr.sobol.reading import read_inputs
 
 FEWEST_DRAWS = 100  # fewer do not give an interval
 SMALLEST = 1e-70  # variance whose fourth power is a number

@@ -1,27 +1,34 @@
-"""SobolIndices: which features the variance of a function comes from, with a posterior."""
+"""Sobol indices as results: shares of the variance of a function, with their posterior.
+
+`Effects` are the variances of conditional expectations that engines compute; `SobolIndices` makes
+ratios of them, `SobolPairs` those of two players together, Sᵢⱼ = (Vᵢⱼ − Vᵢ − Vⱼ)/V.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import stdtrit
 
 from gpattr._core import documents
 from gpattr._core.array import Array
+from gpattr._core.frozen import Frozen
+from gpattr._core.normal import check_level
 from gpattr._core.readable_numbers import readable
 from gpattr._core.validation import Names, check_names, check_text, read_only
 from gpattr.exceptions import InvalidInputError
+from gpattr.explanation.pairs import Pairs
 from gpattr.explanation.result import SHOWN, Forwarded, StoredResult, Table, counted
-from gpattr.sobol.effects import Effects
-from gpattr.sobol.pairs import SobolPairs, central
-from gpattr.sobol.quasi_random import scatter
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+CONFIDENCE = 0.99  # that the error of a mean over replicates is below the one reported
 NEGLIGIBLE = 1e-12  # of the expected variance
 Subset = tuple[int, ...]
 ARRAYS = {  # in files, with their dimensions
@@ -368,3 +375,141 @@ def _error(
         return bound
     # Errors of V_S and V go together: their ratio is known better than either.
     return np.minimum(scatter(replicates @ W / replicates[:, [k]]), bound)
+
+
+def scatter(replicates: Array) -> Array:
+    """Return the error of a mean over independent replicates (c, …), by Student's t."""
+    return pooled_scatter([(1.0, replicates)])
+
+
+def pooled_scatter(parts: Sequence[tuple[float, Array]]) -> Array:
+    """Return the error of Σ weight × (mean over independent replicates (c, …)), by Student's t.
+
+    All parts tell the scatter together: their degrees of freedom add up.
+    """
+    variance = sum(w**2 * own.var(axis=0, ddof=1) / len(own) for w, own in parts)
+    width = stdtrit(sum(len(own) - 1 for _, own in parts), 0.5 * (1.0 + CONFIDENCE))
+    return width * np.sqrt(variance)
+
+
+@dataclass(frozen=True, eq=False)
+class Effects:
+    """Variances of conditional expectations, V_S = Var E[f | x_S], for subsets S of the players.
+
+    ``subsets`` contain the set of all players, whose V_S is the variance V of f. ``plug_in`` (k,)
+    is V_S of the posterior mean function, ``expected`` (k,) the posterior mean of V_S, ``draws``
+    (R, k) are joint draws from its posterior. ``error`` (k,) bounds or estimates the numerical
+    error of ``expected`` and ``plug_in``; ``method`` names the way they were found in words.
+    ``replicates`` (c, k) are independent estimates whose mean is ``expected``, where there are any,
+    and ``plug_in_replicates`` (c, k) those whose mean is ``plug_in``.
+    """
+
+    subsets: tuple[tuple[int, ...], ...]
+    plug_in: Array
+    expected: Array
+    draws: Array
+    error: Array
+    method: str
+    replicates: Array | None = None
+    plug_in_replicates: Array | None = None
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = vars(self)[field.name]
+            if isinstance(value, np.ndarray):
+                object.__setattr__(self, field.name, read_only(value))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SobolPairs(Frozen):
+    """The share of the variance that two features have only together, for k ``pairs`` (i, j).
+
+    ``draws`` (R, k) are from the posterior of the indices, ``means`` (k,) their posterior means,
+    ``plug_ins`` (k,) the indices of the posterior mean function, and ``errors`` (k,) the numerical
+    errors. Matrices are symmetric, (P, P), with NaN on the diagonal and for pairs that were not
+    asked for.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpattr
+    >>> X = np.random.default_rng(0).normal(size=(40, 2))
+    >>> model = gpattr.GPRegressor().fit(X, X[:, 0] * X[:, 1])
+    >>> indices = gpattr.sobol_indices(model, gpattr.Uniform(-1.0, 1.0), pairs=True)
+    >>> indices.pairs.values.round(2)
+    array([[nan,  1.],
+           [ 1., nan]])
+    """
+
+    pairs: Pairs
+    feature_names: Names
+    means: Array
+    plug_ins: Array
+    draws: Array
+    errors: Array
+
+    @property
+    def values(self) -> Array:
+        """The posterior mean of each index, (P, P)."""
+        return self._matrix(self.means)
+
+    @property
+    def std(self) -> Array:
+        """The posterior standard deviation of each index, (P, P)."""
+        return self._matrix(self.draws.std(axis=0, ddof=1))
+
+    @property
+    def plug_in(self) -> Array:
+        """The indices of the posterior mean function, (P, P)."""
+        return self._matrix(self.plug_ins)
+
+    @property
+    def error(self) -> Array:
+        """The numerical error of each index, (P, P)."""
+        return self._matrix(self.errors)
+
+    def interval(self, level: float = 0.95) -> tuple[Array, Array]:
+        """Return the lower and upper ends, each (P, P), of the central credible intervals."""
+        lower, upper = central(self.draws, level)
+        return self._matrix(lower), self._matrix(upper)
+
+    def to_frame(self, level: float = 0.95) -> pd.DataFrame:
+        """Return one line per pair, the largest first."""
+        import pandas as pd
+
+        lower, upper = central(self.draws, level)
+        names = np.array(self.feature_names, dtype=object)[self._places]
+        columns = {
+            "feature": names[:, 0],
+            "with": names[:, 1],
+            "value": self.means,
+            "std": self.draws.std(axis=0, ddof=1),
+            "lower": lower,
+            "upper": upper,
+            "plug_in": self.plug_ins,
+            "error": self.errors,
+        }
+        frame = pd.DataFrame(columns).sort_values("value", ascending=False, kind="stable")
+        return frame.reset_index(drop=True)
+
+    def __repr__(self) -> str:
+        return f"Sobol indices of {len(self.pairs)} pairs\n{self.to_frame().to_string()}"
+
+    @property
+    def _places(self) -> Array:
+        return np.array(self.pairs, dtype=int).reshape(-1, 2)
+
+    def _matrix(self, numbers: Array) -> Array:
+        P = len(self.feature_names)
+        matrix = np.full((P, P), np.nan)
+        i, j = self._places.T
+        matrix[i, j] = matrix[j, i] = numbers
+        matrix.flags.writeable = False
+        return matrix
+
+
+def central(draws: Array, level: float) -> tuple[Array, Array]:
+    """Return the ends of the central credible intervals of draws (R, k), each (k,)."""
+    tail = 0.5 * (1.0 - check_level(level))
+    lower, upper = np.quantile(draws, [tail, 1.0 - tail], axis=0)
+    return lower, upper

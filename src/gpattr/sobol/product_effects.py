@@ -16,13 +16,11 @@ from gpattr.posteriors import EncodedPosterior, FunctionSpacePosterior, Posterio
 from gpattr.posteriors.affine import AffinePosterior
 from gpattr.posteriors.function_space import Trend
 from gpattr.posteriors.wrapper import WrapperPosterior
-from gpattr.sobol.conditioning import Conditioning, drawn_sites
-from gpattr.sobol.effects import Effects
+from gpattr.sobol.indices import Effects
 from gpattr.sobol.inputs import Inputs
-from gpattr.sobol.mean_squares import mean_squares
-from gpattr.sobol.node_forms import mixture_squares, node_forms
+from gpattr.sobol.node_forms import mean_squares, mixture_squares, node_forms
 from gpattr.sobol.quadratic_forms import Form, Subset, quadratic_forms
-from gpattr.sobol.sections import Sections
+from gpattr.sobol.sections import Conditioning, Sections, drawn_sites
 from gpattr.sobol.terms import terms_of
 
 TOLERATED = 1e-6  # error of what is unknown, of V: a tenth of a promille of a spread of 1 %

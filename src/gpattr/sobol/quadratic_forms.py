@@ -20,14 +20,14 @@ import numpy as np
 from gpattr._core.array import EPS, Array, product
 from gpattr._core.memory import blocks
 from gpattr.sobol import gaussian_moments
-from gpattr.sobol.conditioning import Conditioning
-from gpattr.sobol.sections import Sites
+from gpattr.sobol.sections import Conditioning, SectionSites
 from gpattr.special.double_double import DoubleDouble
 
 FEW_NODES = 256  # beyond, the closed form of a table is faster than a product of matrices
 # Roundings of the entries of Q are independent of each other: they add up like random numbers.
 ROUNDING = 4 * EPS
 Subset = tuple[int, ...]
+Tile = TypeVar("Tile", "Array | None", DoubleDouble)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,7 @@ class Tables:
 
     def __init__(self, state: Conditioning, *, data_only: bool = False) -> None:
         self.sections = state.sections
-        self.sites: tuple[Sites, ...] = (state.data, *(() if data_only else state.groups))
+        self.sites: tuple[SectionSites, ...] = (state.data, *(() if data_only else state.groups))
         self.count = sum(map(len, self.sites))
         self._values: dict[tuple[int, int], Array] = {}
 
@@ -81,7 +81,7 @@ class Tables:
         members = self.sections.inputs.members
         return np.stack([self.means[:, list(some)].prod(axis=1) for some in members], axis=1)
 
-    def _mean(self, t: int, j: int, sites: Sites) -> Array:
+    def _mean(self, t: int, j: int, sites: SectionSites) -> Array:
         """Return ∫ of a section over feature j: m(z), or c where it is averaged."""
         if j in sites.free:
             return sites.means[t, j]
@@ -246,9 +246,6 @@ class _Forms:
         if rows.start < stop:
             own = tile[: stop - rows.start, : self.m]
             self.trace[i] += float((self.state.inverse[rows.start : stop] * own).sum())
-
-
-Tile = TypeVar("Tile", "Array | None", DoubleDouble)
 
 
 def products_of(parts: list[Tile], subsets: Sequence[Subset]) -> Iterator[tuple[int, Tile]]:

@@ -5,31 +5,57 @@ one integral over the inputs (`Slice`), plus what r adds to it (`Plan.traces`). 
 averages over the rows of independently scrambled Sobol' sequences, and the scatter between these is
 the error. Draws of ξ give those of V_S; of r only the expectation is added, and so the spread is
 too small by the share of r, at most `drawn_functions.LEFT` unless that takes too many functions.
+
+A `Slice` is a rule over the features of a subset, at every row of the others. With nodes t_k and
+weights w_k for x_S, rows x_−S, and the centred values ũ_k = u(t_k, x_−S) − Σₗ wₗ u(tₗ, x_−S), for
+any function u
+
+    V_S      = Σ_k w_k (E ũ_k)²
+    V − V_−S = E Σ_k w_k ũ_k²
+
+The expectations are over as many dimensions as there are other features. Squares of expectations
+are products of two independent averages, which have no bias. Both are exactly zero where u does not
+depend on x_S. As quadratic forms they apply to several functions together.
+
+The pick-freeze design (`ExchangePlan`) has rows that share the features of a subset and no others.
+Rows a and b are independent; AB = (b_S, a_−S) and BA = (a_S, b_−S) exchange the features of S. For
+any function u
+
+    V_S      = ½ E[(u(b) − u(BA)) (u(AB) − u(a))]
+    V − V_−S = ¼ E[(u(a) − u(AB))² + (u(b) − u(BA))²],     V = ½ E[(u(a) − u(b))²]
+
+Only covariances between the points of one row are needed for a random function. Both differences
+vanish where u does not depend on x_S.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import stdtrit
 
 from gpattr._core.array import EPS, Array, product
-from gpattr._core.memory import check_memory
+from gpattr._core.memory import blocks, check_memory
 from gpattr.posteriors import Posterior
 from gpattr.sobol.drawn_functions import CANDIDATES, DrawnFunctions
-from gpattr.sobol.effects import Effects
-from gpattr.sobol.inputs import Inputs
-from gpattr.sobol.pick_freeze import Plan, Subset
-from gpattr.sobol.slices import Slice, whole_form
+from gpattr.sobol.indices import Effects, scatter
+from gpattr.sobol.inputs import Distribution, Empirical, Inputs, sobol_points
+from gpattr.sobol.terms import discrete_gauss
 
 REPLICATES, FEWEST_REPLICATES = 8, 2  # of a model alone, and of a model with little weight
-CONFIDENCE = 0.99  # that the error of a mean over replicates is below the one reported
 # Entries of covariance matrices that are evaluated, for the mean and for all functions: seconds.
 # The mean of a mixture has as many matrices as models, of which few rows would be left.
 MEAN_WORK, WORK, MIXTURE_WORK = 2e8, 1.5e8, 8e8
 FEWEST, MOST = 8, 1024  # rows of each half of a replicate, which slices go through
 LEFT_POINTS = 2048  # points of a replicate at which the covariance of r is evaluated
+ORDERS = {
+    1: (14, 2.0),
+    2: (7, 0.5),
+}  # nodes of a dimension in the first rule, and how many more
+SCATTERED = 128  # quasi-random nodes where a product of rules would have too many
+LARGEST = 256  # nodes of a product of rules
+Subset = tuple[int, ...]
 
 
 def quasi_random_effects(
@@ -46,7 +72,7 @@ def quasi_random_effects(
     weight has few replicates, whose scatter tells its error only together with other models'
     (`pooled_scatter`).
     """
-    plan = Plan.of(subsets, inputs.n_players)
+    plan = ExchangePlan.of(subsets, inputs.n_players)
     functions = DrawnFunctions.of(posterior, inputs.points(CANDIDATES, generator))
     alone, q = mean_function(posterior, inputs.n_columns), len(functions)
     check_memory("subsets: the quadratic forms", (len(subsets), q, q), "ask for fewer pairs")
@@ -89,7 +115,7 @@ def plug_in_effects(
     generator: np.random.Generator,
 ) -> tuple[Array, Array]:
     """Return V_S of the posterior mean function alone, and its error, (k,) each."""
-    plan = Plan.of(subsets, inputs.n_players)
+    plan = ExchangePlan.of(subsets, inputs.n_players)
     mean, found = mean_function(posterior, inputs.n_columns), np.empty((REPLICATES, len(subsets)))
     for replicate in range(REPLICATES):
         slices = [Slice.of(inputs, own, replicate, generator) for own in plan.evaluated]
@@ -99,7 +125,7 @@ def plug_in_effects(
 
 
 def integrated(
-    plan: Plan,
+    plan: ExchangePlan,
     slices: list[Slice],
     inputs: Inputs,
     functions: DrawnFunctions,
@@ -120,7 +146,7 @@ def integrated(
 
 
 def rest(
-    plan: Plan,
+    plan: ExchangePlan,
     inputs: Inputs,
     functions: DrawnFunctions,
     generator: np.random.Generator,
@@ -141,24 +167,177 @@ def quadratic(weights: Array, forms: Array) -> Array:
     return np.stack([(product(weights, H) * weights).sum(axis=1) for H in forms], axis=1)
 
 
-def scatter(replicates: Array) -> Array:
-    """Return the error of a mean over independent replicates (c, …), by Student's t."""
-    return pooled_scatter([(1.0, replicates)])
-
-
-def pooled_scatter(parts: Sequence[tuple[float, Array]]) -> Array:
-    """Return the error of Σ weight × (mean over independent replicates (c, …)), by Student's t.
-
-    All parts tell the scatter together: their degrees of freedom add up.
-    """
-    variance = sum(w**2 * own.var(axis=0, ddof=1) / len(own) for w, own in parts)
-    width = stdtrit(sum(len(own) - 1 for _, own in parts), 0.5 * (1.0 + CONFIDENCE))
-    return width * np.sqrt(variance)
-
-
 def rounding_of(
     posterior: Posterior, inputs: Inputs, V: float, generator: np.random.Generator
 ) -> float:
     """Return what rounding makes of V, the variance of a function that may be far from zero."""
     mean = mean_function(posterior, inputs.n_columns)(inputs.points(256, generator))
     return 64 * EPS * float((mean**2).mean() * max(V, 0.0)) ** 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class Slice:
+    """A rule for the features of a subset: ``nodes`` (K, c) of its ``columns``, ``weights`` (K,).
+
+    Rules of different replicates have different orders, so that their scatter has the error of the
+    rule in it as well.
+    """
+
+    columns: tuple[int, ...]
+    nodes: Array
+    weights: Array
+
+    @classmethod
+    def of(
+        cls, inputs: Inputs, subset: Subset, replicate: int, generator: np.random.Generator
+    ) -> Slice:
+        """Return a rule for one replicate."""
+        members = [i for player in subset for i in inputs.members[player]]
+        columns = tuple(column for i in members for column in inputs.columns[i])
+        order, more = ORDERS.get(len(members), (0, 0.0))
+        rules = [
+            slice_rule(inputs.distributions[i], int(order + more * replicate)) if order else None
+            for i in members
+        ]
+        known = [found for found in rules if found is not None]
+        if known and len(known) == len(rules):
+            places = np.indices([len(w) for _, w in known]).reshape(len(known), -1)
+            if places.shape[1] <= LARGEST:
+                pairs = list(zip(known, places, strict=True))
+                nodes = np.hstack([values[place] for (values, _), place in pairs])
+                weights = np.prod([own[place] for (_, own), place in pairs], axis=0)
+                return cls(columns, nodes, weights)
+        levels = sobol_points(SCATTERED, len(members), generator)
+        parts = [
+            inputs.distributions[i].quantiles(u) for i, u in zip(members, levels.T, strict=True)
+        ]
+        nodes = np.hstack(parts) if parts else np.zeros((1, 0))
+        return cls(columns, nodes, np.full(len(nodes), 1.0 / len(nodes)))
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+    def forms(
+        self, one: Array, two: Array, values: Callable[[Array], Array], q: int
+    ) -> tuple[Array, Array]:
+        """Return V_S and V − V_−S as quadratic forms, (q, q) each, in q functions.
+
+        ``one`` and ``two`` are independent sets of rows, (n, columns) each.
+        """
+        means, inner = [], np.zeros((q, q))
+        for rows in (one, two):
+            centred = np.zeros((len(self), q))
+            for some in blocks(len(rows), 32.0 * q * len(self)):
+                F = values(self._points(rows[some])).reshape(-1, len(self), q)
+                F -= np.einsum("nkq,k->nq", F, self.weights)[:, None]
+                centred += F.sum(axis=0) / len(rows)
+                F *= np.sqrt(self.weights)[:, None]
+                F = F.reshape(-1, q)
+                inner += product(F.T, F) / (2 * len(rows))
+            means.append(centred)
+        own = product(means[0].T, self.weights[:, None] * means[1])
+        return 0.5 * (own + own.T), inner
+
+    def _points(self, rows: Array) -> Array:
+        """Return rows with all nodes in the columns of the subset, (n · K, columns)."""
+        X = np.repeat(rows, len(self), axis=0)
+        X[:, list(self.columns)] = np.tile(self.nodes, (len(rows), 1))
+        return X
+
+
+def whole_form(one: Array, two: Array, values: Callable[[Array], Array], q: int) -> Array:
+    """Return V as a quadratic form, (q, q): E[uuᵀ] − E[u]E[u]ᵀ over two sets of rows."""
+    shift, means, square = values(one[:64]).mean(axis=0), [], np.zeros((q, q))
+    for rows in (one, two):
+        total = np.zeros(q)
+        for some in blocks(len(rows), 32.0 * q):
+            # V does not change with the shift, and keeps its digits where means are large.
+            F = values(rows[some]) - shift
+            total += F.sum(axis=0) / len(rows)
+            square += product(F.T, F) / (2 * len(rows))
+        means.append(total)
+    product_of_means = np.outer(*means)
+    return square - 0.5 * (product_of_means + product_of_means.T)
+
+
+def slice_rule(distribution: Distribution, order: int) -> tuple[Array, Array] | None:
+    """Return nodes (K, width) and weights of a rule of some order; None where there is none."""
+    if not isinstance(distribution, Empirical):
+        return distribution.nodes(order)
+    values, weights = distribution.values, distribution.weights
+    if len(values) <= 2 * order:
+        return values, weights
+    if distribution.width > 1:
+        return None
+    nodes, weights = discrete_gauss(values[:, 0], weights, order)
+    return nodes[:, None], weights
+
+
+@dataclass(frozen=True)
+class ExchangePlan:
+    """Which subsets are evaluated: each of ``evaluated`` serves itself and its complement.
+
+    ``readings`` are (place among ``evaluated``, whether it is the complement) for each of
+    ``subsets``; a place of −1 is the set of all players.
+    """
+
+    subsets: tuple[Subset, ...]
+    evaluated: tuple[Subset, ...]
+    readings: tuple[tuple[int, bool], ...]
+
+    @classmethod
+    def of(cls, subsets: Iterable[Subset], P: int) -> ExchangePlan:
+        """Return the plan for subsets of P players; the smaller of a subset and the rest counts."""
+        found, evaluated, readings = tuple(subsets), dict[Subset, int](), []
+        for subset in found:
+            rest = tuple(i for i in range(P) if i not in subset)
+            if not rest:
+                readings.append((-1, False))
+                continue
+            own = subset if len(subset) <= len(rest) else rest
+            readings.append((evaluated.setdefault(own, len(evaluated)), own != subset))
+        return cls(found, tuple(evaluated), tuple(readings))
+
+    def read(self, whole: Array, parts: list[Array], ends: list[Array]) -> Array:
+        """Return V_S of all subsets from V, and V_S and V − V_−S of those that were evaluated."""
+        found = [
+            whole if place < 0 else whole - ends[place] if complement else parts[place]
+            for place, complement in self.readings
+        ]
+        return np.stack(found)
+
+    def traces(self, C: Array) -> Array:
+        """Return E V_S, (k,), of a random function with mean zero.
+
+        C (n, 2 + 2s, 2 + 2s) is its covariance between the points of each row of `points`.
+        """
+        C = C.mean(axis=0)
+
+        def form(one: tuple[int, int], two: tuple[int, int], scale: float) -> Array:
+            """Return scale · E[(u(one₀) − u(one₁)) (u(two₀) − u(two₁))]."""
+            (i, j), (k, m) = one, two
+            return scale * (C[i, k] - C[i, m] - C[j, k] + C[j, m])
+
+        wholes, parts, ends = [form((0, 1), (0, 1), 0.5)], [], []
+        for place in range(len(self.evaluated)):
+            AB, BA = 2 + 2 * place, 3 + 2 * place
+            wholes.append(form((AB, BA), (AB, BA), 0.5))
+            parts.append(form((1, BA), (AB, 0), 0.5))
+            ends.append(form((0, AB), (0, AB), 0.25) + form((1, BA), (1, BA), 0.25))
+        return self.read(np.mean(wholes, axis=0), parts, ends)
+
+    def points(self, inputs: Inputs, n: int, generator: np.random.Generator) -> Array:
+        """Return a, b and all pairs AB, BA beside each other, (n, 2 + 2s, columns).
+
+        a and b are halves of one sequence: rows of two sequences would go together.
+        """
+        D = len(inputs.distributions)
+        levels = sobol_points(n, 2 * D, generator)
+        a, b = inputs.rows(levels[:, :D]), inputs.rows(levels[:, D:])
+        found = [a, b]
+        for subset in self.evaluated:
+            places = [column for player in subset for column in inputs.columns_of(player)]
+            AB, BA = a.copy(), b.copy()
+            AB[:, places], BA[:, places] = b[:, places], a[:, places]
+            found += [AB, BA]
+        return np.stack(found, axis=1)

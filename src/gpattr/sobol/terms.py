@@ -4,43 +4,38 @@ Squared exponentials, periodic kernels and all kernels of a single feature are s
 Linear, polynomial and additive kernels are sums of them. Matérn and rational quadratic kernels of
 several features are not: as mixtures of squared exponentials they have some forty terms, whose
 pairs take ten times as long as quasi-random integration.
+
+A quadrature rule for the factors of a feature (`rule_for`) integrates products of two factors, k(x,
+z) k′(x, z′), at all the points z where the factors are centred. For squared exponentials the number
+of nodes follows from a bound; for other factors it grows until integrals stop changing, with breaks
+at the points where factors have kinks there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations, product
-from math import comb, factorial, prod
-from typing import Any
 
 import numpy as np
 
-from gpattr._core.array import Array
-from gpattr.kernels import (
-    Constant,
-    FullAdditive,
-    Kernel,
-    Linear,
-    Periodic,
-    Polynomial,
-    Product,
-    RationalQuadratic,
-    Scale,
-    Select,
-    SquaredExponential,
-    Sum,
-)
-from gpattr.kernels.rational_quadratic import GAUSSIAN
+from gpattr._core.array import EPS, Array
+from gpattr.kernels import Kernel, Radial, RationalQuadratic, SquaredExponential
+from gpattr.kernels.factors import KernelProduct, factors
 from gpattr.kernels.white import has_white
-from gpattr.sobol.inputs import Inputs
+from gpattr.sobol.inputs import Distribution, Empirical, Inputs, Normal, Tied, Uniform
+from gpattr.special.quadrature import gauss_legendre
 
 MOST_TERMS = 256
+REACH = 9.5  # standard deviations beyond which a normal distribution has less than 1e-20
+STEP = 0.72  # of the trapezoidal rule, in widths of the narrowest Gaussian: error exp(−2π²/STEP²)
+LARGEST = 64  # nodes of a rule without panels
+AGREED = 2e-13
+MOST_NODES = 4096
 
 
 @dataclass(frozen=True, eq=False)
-class Term:
+class ProductTerm:
     """scale · exp(−½ Σᵢ precisionᵢ (xᵢ − zᵢ)²) · the product of ``others``.
 
     ``precision`` (C,) has one entry per column; ``others`` are (feature, kernel, columns).
@@ -56,7 +51,7 @@ class Terms:
     """A ``kernel`` as a sum of terms."""
 
     kernel: Kernel
-    terms: tuple[Term, ...]
+    terms: tuple[ProductTerm, ...]
     columns: tuple[tuple[int, ...], ...]
 
     @cached_property
@@ -69,7 +64,7 @@ class Terms:
         """Which term sees which feature, (T, D)."""
         return np.array([[self._sees(t, j) for j in range(len(self.columns))] for t in self.terms])
 
-    def _sees(self, term: Term, j: int) -> bool:
+    def _sees(self, term: ProductTerm, j: int) -> bool:
         gaussian = bool(term.precision[list(self.columns[j])].any())
         return gaussian or any(feature == j for feature, _, _ in term.others)
 
@@ -128,192 +123,204 @@ def _squared(A: Array, B: Array) -> Array:
 
 def terms_of(kernel: Kernel, inputs: Inputs) -> Terms | None:
     """Return a kernel as a sum of products over features; None where it is not known to be one."""
-    owner = np.full(inputs.n_columns, -1)
-    for j, columns in enumerate(inputs.columns):
-        owner[list(columns)] = j
-    terms = _Split(owner).terms(kernel, tuple(range(inputs.n_columns)))
-    return None if terms is None else Terms(kernel, tuple(terms), inputs.columns)
-
-
-class _Split:
-    """Kernels as sums of terms, given the feature of each column."""
-
-    def __init__(self, owner: Array) -> None:
-        self.owner = owner
-        self.one = Term(1.0, np.zeros(len(owner)))
-
-    def terms(self, kernel: Kernel, columns: tuple[int, ...]) -> list[Term] | None:
-        """Return a kernel of these columns as a sum of terms."""
-        if isinstance(kernel, Sum):
-            parts = [self.terms(part, columns) for part in kernel.kernels]
-            found = None if None in parts else [term for part in parts for term in part or []]
-        elif isinstance(kernel, Product):
-            found = self._product(kernel, columns)
-        elif isinstance(kernel, Scale):
-            inner = self.terms(kernel.kernel, columns)
-            scale = kernel.variance
-            found = inner and [replace(term, scale=scale * term.scale) for term in inner]
-        elif isinstance(kernel, Select):
-            found = self.terms(kernel.kernel, tuple(columns[i] for i in kernel.features))
-        else:
-            found = self._leaf(kernel, columns)
-        return None if found is None or len(found) > MOST_TERMS else found
-
-    def _product(self, kernel: Product, columns: tuple[int, ...]) -> list[Term] | None:
-        """Return a product; sums that see one feature are factors of it, and not multiplied out."""
-        parts = [self._alone(part, columns) or self.terms(part, columns) for part in kernel.kernels]
-        known = [part for part in parts if part is not None]
-        if len(known) < len(parts) or prod(map(len, known)) > MOST_TERMS:
-            return None
-        return [self.multiplied(chosen) for chosen in product(*known)]
-
-    def _alone(self, kernel: Kernel, columns: tuple[int, ...]) -> list[Term] | None:
-        """Return a sum that sees one feature as one term; None for other kernels."""
-        if isinstance(kernel, Scale):
-            inner = self._alone(kernel.kernel, columns)
-            return inner and [replace(inner[0], scale=kernel.variance * inner[0].scale)]
-        if not isinstance(kernel, Sum) or has_white(kernel):
-            return None
-        seen = sorted(_seen(kernel, len(columns)))
-        some = tuple(columns[i] for i in seen)
-        places = self._places(some)
-        if len(places) != 1:
-            return None
-        (feature,) = places
-        return [replace(self.one, others=((feature, _narrowed(kernel, seen), some),))]
-
-    def multiplied(self, chosen: tuple[Term, ...]) -> Term:
-        """Return the product of terms."""
-        return Term(
-            prod(term.scale for term in chosen),
-            sum((term.precision for term in chosen), np.zeros(len(self.owner))),
-            tuple(other for term in chosen for other in term.others),
-        )
-
-    def _leaf(self, kernel: Kernel, columns: tuple[int, ...]) -> list[Term] | None:
-        """Return a leaf as a sum of terms."""
-        if has_white(kernel):
-            return None
-        if isinstance(kernel, RationalQuadratic) and kernel.alpha > GAUSSIAN:
-            kernel = SquaredExponential(kernel.lengthscale, kernel.variance)
-        if type(kernel) is Constant:
-            return [replace(self.one, scale=kernel.variance)]
-        if type(kernel) is SquaredExponential:
-            return [self._squared_exponential(kernel.lengthscale, kernel.variance, columns)]
-        places = self._places(columns)
-        if len(places) == 1:
-            (feature,) = places
-            return [replace(self.one, others=((feature, kernel, columns),))]
-        return self._several(kernel, columns, places)
-
-    def _several(
-        self, kernel: Kernel, columns: tuple[int, ...], places: dict[int, list[int]]
-    ) -> list[Term] | None:
-        """Return a kernel of several features as a sum of terms."""
-        if type(kernel) is Periodic:
-            others = tuple(self._periodic(kernel, columns, places))
-            return [replace(self.one, scale=kernel.variance, others=others)]
-        if type(kernel) is Linear or type(kernel) is Polynomial:
-            return self._polynomial(kernel, columns, places)
-        if type(kernel) is FullAdditive:
-            return self._additive(kernel, columns)
+    found = None if has_white(kernel) else factors(kernel, inputs.columns, MOST_TERMS)
+    if found is None:
         return None
-
-    def _places(self, columns: tuple[int, ...]) -> dict[int, list[int]]:
-        """Return the places, among these columns, of each feature."""
-        places: dict[int, list[int]] = {}
-        for i, column in enumerate(columns):
-            places.setdefault(int(self.owner[column]), []).append(i)
-        return places
-
-    def _squared_exponential(
-        self, lengthscale: Any, variance: float, columns: tuple[int, ...]
-    ) -> Term:
-        precision = np.zeros(len(self.owner))
-        precision[list(columns)] = np.broadcast_to(
-            np.asarray(lengthscale, dtype=np.float64) ** -2.0, (len(columns),)
-        )
-        return Term(float(variance), precision)
-
-    def _periodic(
-        self, kernel: Periodic, columns: tuple[int, ...], places: dict[int, list[int]]
-    ) -> Iterator[tuple[int, Kernel, tuple[int, ...]]]:
-        for feature, some in places.items():
-            part = Periodic(_taken(kernel.lengthscale, some), _taken(kernel.period, some))
-            yield feature, part, tuple(columns[i] for i in some)
-
-    def _polynomial(
-        self, kernel: Linear | Polynomial, columns: tuple[int, ...], places: dict[int, list[int]]
-    ) -> list[Term] | None:
-        """Return (c + Σⱼ bⱼ)^p = Σ p!/(n₀!∏nⱼ!) c^n₀ ∏ bⱼ^nⱼ, bⱼ linear kernels of features."""
-        degree = kernel.degree if isinstance(kernel, Polynomial) else 1
-        offset = kernel.offset if isinstance(kernel, Polynomial) else 0.0
-        if comb(degree + len(places), degree) > MOST_TERMS:
-            return None
-        linear = {
-            feature: Linear(_taken(kernel.variance, some)) for feature, some in places.items()
-        }
-        mine = {feature: tuple(columns[i] for i in some) for feature, some in places.items()}
-        terms = []
-        for powers in _powers(degree, len(places), exact=offset == 0.0):
-            rest = degree - sum(powers)
-            size = factorial(degree) / prod(map(factorial, powers)) / factorial(rest)
-            others = tuple(
-                (feature, linear[feature], mine[feature])
-                for feature, power in zip(places, powers, strict=True)
-                for _ in range(power)
-            )
-            terms.append(replace(self.one, scale=size * offset**rest, others=others))
-        return terms
-
-    def _additive(self, kernel: FullAdditive, columns: tuple[int, ...]) -> list[Term] | None:
-        sizes = [float(size) for size in kernel.order_variances]
-        count = sum(comb(len(columns), n + 1) for n, size in enumerate(sizes) if size > 0)
-        if count > MOST_TERMS:
-            return None
-        factors = [self._leaf(base, (c,)) for base, c in zip(kernel.bases, columns, strict=True)]
-        known = [factor[0] for factor in factors if factor is not None and len(factor) == 1]
-        if len(known) < len(factors):
-            return None
-        return [
-            replace(whole, scale=whole.scale * size)
-            for n, size in enumerate(sizes)
-            if size > 0
-            for some in combinations(known, n + 1)
-            for whole in [self.multiplied(some)]
-        ]
+    terms = tuple(_term(product, inputs.n_columns) for product in found)
+    return Terms(kernel, terms, inputs.columns)
 
 
-def _seen(kernel: Kernel, width: int) -> set[int]:
-    """Return the columns, of so many, on which a kernel depends."""
-    if isinstance(kernel, Select):
-        return {kernel.features[i] for i in _seen(kernel.kernel, len(kernel.features))}
-    if isinstance(kernel, (Sum, Product, Scale)):
-        return set().union(*(_seen(part, width) for part in kernel.parts().values()))
-    return set() if isinstance(kernel, Constant) else set(range(width))
+def _term(product: KernelProduct, width: int) -> ProductTerm:
+    """Return a product over features with its squared exponentials as one."""
+    scale, precision, others = product.scale, np.zeros(width), []
+    for kernel, columns, feature in product.factors:
+        assert columns is not None
+        assert feature is not None
+        if type(kernel) is SquaredExponential:
+            scale *= float(kernel.variance)
+            precision[list(columns)] += np.asarray(kernel.lengthscale) ** -2.0
+        else:
+            others.append((feature, kernel, columns))
+    return ProductTerm(scale, precision, tuple(others))
 
 
-def _narrowed(kernel: Kernel, columns: list[int]) -> Kernel:
-    """Return a sum of selections as a function of the columns that it sees."""
-    if isinstance(kernel, Select):
-        return Select(kernel.kernel, [columns.index(i) for i in kernel.features])
-    if isinstance(kernel, (Sum, Product, Scale)):
-        return kernel.map_parts(lambda part: _narrowed(part, columns))
-    return kernel
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """Nodes (K, c) and weights (K,), with an ``error`` beyond rounding, of the largest values."""
+
+    nodes: Array
+    weights: Array
+    error: float = 0.0
 
 
-def _taken(value: Any, places: list[int]) -> Any:
-    """Return a parameter as some of the columns see it."""
-    array = np.asarray(value)
-    return array[places] if array.ndim else value
+def rule_for(terms: Terms, j: int, distribution: Distribution, points: Array) -> Rule:
+    """Return a rule for feature j, whose factors are centred at ``points`` (m, c)."""
+    widths = [terms.gaussian(int(t), j) for t in np.flatnonzero(terms.seen[:, j])]
+    narrow = None if None in widths else min((w for w in widths if w is not None), default=np.inf)
+    if isinstance(distribution, Empirical):
+        return _empirical(distribution, narrow, points)
+    if narrow is not None and isinstance(distribution, Uniform):
+        return _uniform(distribution, narrow, points)
+    if narrow is not None and isinstance(distribution, Normal):
+        return _normal(distribution, narrow)
+    return _measured(terms, j, distribution, points)
 
 
-def _powers(degree: int, count: int, *, exact: bool) -> Iterator[tuple[int, ...]]:
-    """Yield the exponents of all monomials of a degree, or with ``exact`` False up to it."""
-    if count == 0:
-        if degree == 0 or not exact:
-            yield ()
+def _empirical(distribution: Empirical, narrow: float | None, points: Array) -> Rule:
+    """Return the values, or for squared exponentials the fewer nodes of a Gauss rule for them."""
+    values, weights = distribution.values, distribution.weights
+    if narrow is not None and distribution.width == 1:
+        low, high = float(values.min()), float(values.max())
+        count = nodes_needed(low, high, narrow, points)
+        if count < min(len(values), 2 * LARGEST):
+            nodes, weights = discrete_gauss(values[:, 0], weights, count)
+            return Rule(nodes[:, None], weights)
+    return Rule(values, weights)
+
+
+def nodes_needed(
+    low: float, high: float, lengthscale: float, points: Array, digits: float = 38.0
+) -> int:
+    """Return how many Gauss nodes integrate products of squared exponentials to exp(−digits).
+
+    On [−1, 1] a product is exp(−A(t − t₀)²). With semi-axes a, b of the ellipse ρ it grows there by
+    at most exp(A b² + A((|t₀| − 1)² − (|t₀| − a)²)₊) over its largest value on the interval, and
+    the error of n nodes is at most (64/15) times that growth × ρ^(−2n)/(1 − ρ⁻²), for every ρ.
+    """
+    half = 0.5 * (high - low)
+    if half <= 0:
+        return 1
+    # √A and √A t₀, in length-scales, which stay numbers where an interval is tiny.
+    width = np.float64(half) / lengthscale
+    centre = max(width, np.abs(points - (low + half)).max(initial=0.0) / lengthscale)
+    rho = 1.0 + np.logspace(-3, 6, 400)
+    a, b = 0.5 * (rho + 1.0 / rho), 0.5 * (rho - 1.0 / rho)
+    near = a * width < centre
+    slope = np.where(
+        near, (a - 1.0) * width * (2.0 * centre - (a + 1.0) * width), (centre - width) ** 2
+    )
+    grown = (width * b) ** 2 + slope
+    wanted = grown + digits - np.log1p(-(rho**-2.0)) + np.log1p(width * centre)
+    return int(min(np.ceil(float((wanted / (2.0 * np.log(rho))).min())), 10**6)) + 1
+
+
+def discrete_gauss(values: Array, weights: Array, count: int) -> tuple[Array, Array]:
+    """Return the Gauss rule (count,) of a discrete measure, by Lanczos with orthogonalisation."""
+    scale = float(np.abs(values - values.mean()).max()) or 1.0
+    middle = float(values.mean())
+    x = (values - middle) / scale
+    basis = np.zeros((count + 1, len(x)))
+    basis[0] = np.sqrt(weights)
+    diagonal, off = np.zeros(count), np.zeros(count)
+    for k in range(count):
+        v = x * basis[k]
+        diagonal[k] = v @ basis[k]
+        for _ in range(2):
+            v -= basis[: k + 1].T @ (basis[: k + 1] @ v)
+        off[k] = np.linalg.norm(v)
+        if off[k] < 1e-14:  # the measure has no more points
+            count = k + 1
+            break
+        basis[k + 1] = v / off[k]
+    T = np.diag(diagonal[:count]) + np.diag(off[: count - 1], 1) + np.diag(off[: count - 1], -1)
+    nodes, vectors = np.linalg.eigh(T)
+    return middle + scale * nodes, vectors[0] ** 2
+
+
+def _uniform(distribution: Uniform, narrow: float, points: Array) -> Rule:
+    low, high = float(distribution.low), float(distribution.high)
+    count = nodes_needed(low, high, narrow, points)
+    if count <= LARGEST:
+        return Rule(*distribution.nodes(count))
+    panels = int(min(np.ceil((high - low) / (4.0 * narrow)), MOST_NODES)) or 1
+    t, w = gauss_legendre(32, panels)
+    return Rule((low + (high - low) * t)[:, None], w)
+
+
+def _normal(distribution: Normal, narrow: float) -> Rule:
+    """Return the trapezoidal rule, which converges exponentially for Gaussians."""
+    mean, std = float(distribution.mean), float(distribution.std)
+    step = STEP / float(np.hypot(1.0, 2.0**0.5 * std / narrow))
+    count = int(min(np.ceil(REACH / step), 16 * MOST_NODES))
+    t = step * np.arange(-count, count + 1)
+    weights = np.exp(-0.5 * t * t)
+    return Rule((mean + std * t)[:, None], weights / weights.sum())
+
+
+def _measured(terms: Terms, j: int, distribution: Distribution, points: Array) -> Rule:
+    """Return a rule with as many nodes as it takes for integrals to stop changing."""
+    before, rule, change = None, None, np.inf
+    for nodes, weights in _finer(distribution, _kinks(terms, j, points)):
+        rule, now = Rule(nodes, weights), _integrals(terms, j, points, nodes, weights)
+        if before is not None:
+            change = float((np.abs(now - before).max(axis=1) / _sizes(now)).max())
+            if change < AGREED:
+                break
+        before = now
+    assert rule is not None
+    return Rule(rule.nodes, rule.weights, change if change > 8 * EPS else 0.0)
+
+
+def _sizes(values: Array) -> Array:
+    return np.maximum(np.abs(values).max(axis=1), 1e-300)
+
+
+def _integrals(terms: Terms, j: int, points: Array, nodes: Array, weights: Array) -> Array:
+    """Return m(z) and M(z, z) of every term, (2T, m), at some of the points."""
+    some = points[:: max(1, len(points) // 64)]
+    found = []
+    for t in np.flatnonzero(terms.seen[:, j]):
+        values = terms.factor(int(t), j, nodes, some)
+        found += [weights @ values, weights @ (values * values)]
+    return np.array(found)
+
+
+def _kinks(terms: Terms, j: int, points: Array) -> Array | None:
+    """Return the points if a factor has kinks there, and they are numbers."""
+    kernels = [kernel for term in terms.terms for i, kernel, _ in term.others if i == j]
+    smooth = (SquaredExponential, RationalQuadratic)
+    kinked = any(
+        not leaf.smooth or (isinstance(leaf, Radial) and not isinstance(leaf, smooth))
+        for kernel in kernels
+        for leaf in kernel.leaves()
+    )
+    return np.unique(points[:, 0]) if kinked and points.shape[1] == 1 else None
+
+
+def _finer(distribution: Distribution, breaks: Array | None) -> Iterator[tuple[Array, Array]]:
+    """Yield finer and finer rules."""
+    if isinstance(distribution, Tied):
+        for nodes, weights in _finer(distribution.base, None):
+            yield (nodes - distribution.shift) / distribution.scale, weights
         return
-    for first in range(degree + 1):
-        for rest in _powers(degree - first, count - 1, exact=exact):
-            yield (first, *rest)
+    if not isinstance(distribution, (Uniform, Normal)):
+        for count in (16, 32, 64, 128, 256):
+            yield distribution.nodes(count)
+        return
+    if isinstance(distribution, Uniform):
+        low, high, density = float(distribution.low), float(distribution.high), None
+    else:
+        mean, std = float(distribution.mean), float(distribution.std)
+        low, high, density = mean - REACH * std, mean + REACH * std, (mean, std)
+    if breaks is not None:
+        inner = breaks[(breaks > low) & (breaks < high)]
+        for order, panels in ((4, 8), (6, 16), (8, 32), (12, 64), (20, 64)):
+            edges = np.union1d(inner, np.linspace(low, high, panels + 1))
+            yield _on_panels(edges, order, density)
+        return
+    for panels in (2, 4, 8, 16, 32, 64, 128, 256):
+        yield _on_panels(np.linspace(low, high, panels + 1), 16, density)
+
+
+def _on_panels(
+    edges: Array, order: int, density: tuple[float, float] | None
+) -> tuple[Array, Array]:
+    t, w = gauss_legendre(order)
+    widths = np.diff(edges)
+    x = (edges[:-1, None] + widths[:, None] * t).ravel()
+    weights = (widths[:, None] * w).ravel()
+    if density is not None:
+        mean, std = density
+        u = (x - mean) / std
+        weights = weights * np.exp(-0.5 * u * u)
+    return x[:, None], weights / weights.sum()

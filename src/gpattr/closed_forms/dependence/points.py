@@ -1,4 +1,4 @@
-"""Partial dependence of any kernel, from its values at all nodes of all rows."""
+"""Partial dependence of any kernel, basis or prior mean, from values at all nodes of all rows."""
 
 from __future__ import annotations
 
@@ -6,11 +6,22 @@ from dataclasses import dataclass
 
 from gpattr._core.array import EPS, Array, namespace, product
 from gpattr._core.memory import blocks
+from gpattr.bases import Basis
 from gpattr.closed_forms.derivatives import differentiate, require_derivatives
-from gpattr.closed_forms.table import Bounded, Formulas, rounding
+from gpattr.closed_forms.mean_gradients import gradient_of_basis
+from gpattr.closed_forms.table import (
+    BASES,
+    MEANS,
+    BasisFormulas,
+    Bounded,
+    Formulas,
+    MeanFormulas,
+    rounding,
+)
 from gpattr.exceptions import TooLargeError
 from gpattr.kernels import Kernel
-from gpattr.operators import Curves, PartialDependence
+from gpattr.means import Mean
+from gpattr.operators import Curves, Gradient, PartialDependence, Points
 
 MOST = 5e9  # values of a kernel for one covariance: about a minute
 
@@ -135,3 +146,86 @@ class _Verbs:
             own = list(sites.columns)
             values = mixed[:, :, own][:, :, :, own] @ sites.direction @ sites.direction
         return values.reshape(r, L, s, L)
+
+
+def basis_formulas(operator: PartialDependence, basis: Basis) -> BasisFormulas:
+    """Return the formulas of partial dependence for any basis."""
+    slopes = None if operator.direction is None else gradient_of_basis(Gradient(), basis).images
+
+    def values(sites: Curves, rows: Array) -> Array:
+        """Return φ, or its slopes, at these rows with all nodes, (r, L, p)."""
+        points = sites.points(rows)
+        r, L, D = points.shape
+        flat = points.reshape(r * L, D)
+        if slopes is None or sites.direction is None:
+            return basis(flat).reshape(r, L, -1)
+        gradient = slopes(Points(flat))[:, list(sites.columns)]  # (rL, c, p)
+        return (sites.direction[:, None] * gradient).sum(axis=1).reshape(r, L, -1)
+
+    def summed(sites: Curves) -> tuple[Array, Array]:
+        """Return 𝒜φ, (n, G, p), and its size before anything cancels, (n, p)."""
+        xp, L, p = namespace(sites.X), len(sites.nodes), len(basis)
+        if sites.background is None:
+            found = values(sites, sites.X)
+            return sites.combined(found, axis=1), sites.sizes(xp.swapaxes(found, 0, 1))
+        rows, weights = sites.others
+        total, size = xp.zeros((L, p)), xp.zeros((L, p))
+        width = 1 if slopes is None else 1 + sites.X.shape[1]
+        for some in blocks(len(rows), 32.0 * L * p * width, rows):
+            part = values(sites, rows[some]).reshape(-1, L * p)
+            total += product(weights[some], part).reshape(L, p)
+            size += product(abs(weights[some]), abs(part)).reshape(L, p)
+        zeros = xp.zeros((len(sites.X), 1, 1))
+        return zeros + sites.combined(total), zeros[:, 0] + sites.sizes(size)
+
+    def images(sites: Curves) -> Array:
+        return summed(sites)[0]
+
+    def contract(sites: Curves, w: Array) -> tuple[Array, Array]:
+        found, size = summed(sites)
+        sizes = namespace(found).zeros(found.shape[:2]) + product(size, abs(w))[:, None]
+        return product(found, w), sizes
+
+    return BasisFormulas(images, contract)
+
+
+BASES[PartialDependence, Basis] = basis_formulas
+
+
+def mean_formulas(operator: PartialDependence, mean: Mean) -> MeanFormulas:
+    """Return the formulas of partial dependence for any prior mean."""
+
+    def values(sites: Curves, rows: Array) -> Array:
+        """Return m, or its slope, at these rows with all nodes, (r, L)."""
+        points = sites.points(rows)
+        r, L, D = points.shape
+        flat = points.reshape(r * L, D)
+        if sites.direction is None:
+            return mean(flat).reshape(r, L)
+        gradient = mean.gradient(flat)[:, list(sites.columns)]
+        return product(gradient, sites.direction).reshape(r, L)
+
+    def apply(sites: Curves) -> Bounded:
+        xp, n, L = namespace(sites.X), len(sites.X), len(sites.nodes)
+        if sites.background is None:
+            value = xp.concatenate(
+                [
+                    values(sites, sites.X[some])
+                    for some in blocks(n, 24.0 * L * sites.X.shape[1], sites.X)
+                ]
+            )
+            error = 64.0 * EPS * sites.sizes(value.T + 0.0)
+            return Bounded(sites.combined(value.T + 0.0).T, error)
+        rows, weights = sites.others
+        total, size = xp.zeros(L), xp.zeros(L)
+        for some in blocks(len(rows), 24.0 * L * rows.shape[1], rows):
+            part = values(sites, rows[some])
+            total += product(weights[some], part)
+            size += product(abs(weights[some]), abs(part))
+        error = 64.0 * EPS * sites.sizes(size)
+        return Bounded(xp.zeros((n, 1)) + sites.combined(total), xp.zeros(n) + error)
+
+    return MeanFormulas(apply)
+
+
+MEANS[PartialDependence, Mean] = mean_formulas

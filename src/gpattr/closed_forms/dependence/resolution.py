@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from gpattr.closed_forms.algebra import ALGEBRA, added
 from gpattr.closed_forms.dependence.points import point_formulas
-from gpattr.closed_forms.dependence.products import product_formulas
+from gpattr.closed_forms.dependence.products import CurveTerm, product_formulas, split
 from gpattr.closed_forms.dependence.radial import radial_formulas
-from gpattr.closed_forms.dependence.splitting import Term, split
 from gpattr.closed_forms.derivatives import require_derivatives
 from gpattr.closed_forms.table import KERNELS, Formulas
 from gpattr.kernels import Kernel
@@ -24,7 +23,7 @@ def kernel_formulas(operator: PartialDependence, kernel: Kernel) -> Formulas:
     return added([*parts, *(point_formulas(operator, part) for part in left)])
 
 
-def _term_formulas(operator: PartialDependence, term: Term) -> Formulas:
+def _term_formulas(operator: PartialDependence, term: CurveTerm) -> Formulas:
     if term.joint is None:
         return product_formulas(term)
     return radial_formulas(operator, term)

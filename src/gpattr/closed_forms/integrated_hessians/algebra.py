@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from typing import NoReturn
 
-from gpattr._core.array import Array, namespace
-from gpattr.closed_forms.integrated_hessians.profiles import INSTEAD
-from gpattr.closed_forms.products import closed_terms, merged
+from gpattr.closed_forms.algebra import added_terms, closed_terms, scattered
+from gpattr.closed_forms.integrated_hessians.path_integrals import INSTEAD
 from gpattr.closed_forms.resolution import formulas_for
-from gpattr.closed_forms.table import KERNELS, Bounded, Formulas
+from gpattr.closed_forms.table import KERNELS, Formulas
 from gpattr.exceptions import UnsupportedModelError
-from gpattr.kernels import Constant, Kernel, Product, Scale, Select, Sum
-from gpattr.operators import IntegratedHessians, Paths
+from gpattr.kernels import Kernel, Product, Select
+from gpattr.operators import IntegratedHessians
 from gpattr.operators.pairs import pairs_within
 
 
@@ -29,42 +28,7 @@ def select(operator: IntegratedHessians, kernel: Select) -> Formulas:
         chosen = operator.replaced(operator.points[:, features], inner or ((0, 0),))
         return len(pairs), here, formulas_for(chosen, kernel.kernel)
 
-    def scattered(value: Bounded, d: int) -> Bounded:
-        """Return (n, q, ·) for values (n, q', ·) of the pairs that the kernel sees."""
-        q, here, _ = places(d)
-        result = namespace(value.value).zeros((value.value.shape[0], q, value.value.shape[2]))
-        if here:
-            result[:, here] = value.value[:, : len(here)]
-        return Bounded(result, value.error)
-
-    def scattered_twice(value: Bounded, d: int) -> Bounded:
-        q, here, _ = places(d)
-        result = namespace(value.value).zeros((value.value.shape[0], q, q))
-        if here:
-            result[:, [[place] for place in here], here] = value.value[:, : len(here), : len(here)]
-        return Bounded(result, value.error)
-
-    def inner(paths: Paths) -> tuple[Formulas, Paths, int]:
-        d = paths.shape[1]
-        return places(d)[2], paths.select(features), d
-
-    def cross(paths: Paths, Z: Array) -> Bounded:
-        own, some, d = inner(paths)
-        return scattered(own.cross(some, Z[:, features]), d)
-
-    def contract(paths: Paths, Z: Array, w: Array) -> Bounded:
-        own, some, d = inner(paths)
-        return scattered(own.contract(some, Z[:, features], w), d)
-
-    def prior_cov(paths: Paths) -> Bounded:
-        own, some, d = inner(paths)
-        return scattered_twice(own.prior_cov(some), d)
-
-    def between(paths: Paths, other: Paths) -> Bounded:
-        own, some, d = inner(paths)
-        return scattered_twice(own.between(some, other.select(features)), d)
-
-    return Formulas(cross, contract, prior_cov, between)
+    return scattered(features, places)
 
 
 def product(operator: IntegratedHessians, kernel: Product) -> Formulas:
@@ -72,25 +36,10 @@ def product(operator: IntegratedHessians, kernel: Product) -> Formulas:
     terms = None if kernel.polynomial_degree is not None else closed_terms(kernel)
     if not terms:
         refuse(operator, kernel)
-
-    @cache
-    def on(d: int) -> Formulas:
-        """Which squared exponentials meet depends on the number of features."""
-        parts = [
-            Scale(merged(leaves, d), scale) if leaves else Constant(scale)
-            for scale, leaves in terms
-        ]
-        return formulas_for(operator, Sum(*parts))
-
-    for _, leaves in terms:  # what is not supported is refused before any work is done
-        for leaf in leaves:
-            formulas_for(operator, leaf)
-    return Formulas(
-        cross=lambda paths, Z: on(paths.shape[1]).cross(paths, Z),
-        contract=lambda paths, Z, w: on(paths.shape[1]).contract(paths, Z, w),
-        prior_cov=lambda paths: on(paths.shape[1]).prior_cov(paths),
-        between=lambda paths, other: on(paths.shape[1]).between(paths, other),
-    )
+    for term in terms:  # what is not supported is refused before any work is done
+        for factor in term.factors:
+            formulas_for(operator, factor.whole)
+    return added_terms(terms, partial(formulas_for, operator))
 
 
 def refuse(operator: IntegratedHessians, kernel: Kernel) -> NoReturn:

@@ -6,21 +6,34 @@ With the integrals of `path_integrals` and u_c, p in length-scales,
 
 The covariance along one path is a few integrals over |s − t|, because the distance of two of its
 points depends on that alone. Matérn kernels need ν > 2: fourth derivatives at r = 0.
+
+Covariances are assembled from moments of the kernel along two paths. With u = Σₐ cₐ(s, t) Vₐ the
+difference of two points in length-scales, ψₖ the k-th derivative of the kernel by ‖u‖²/2, p and q
+the steps of the paths, and the weights A₁ = −ln s and A₂ = −s ln s,
+
+    Cov[Γᵢⱼ, Γ'ₖₗ] = pᵢpⱼqₖqₗ∫∫A₂A₂ ∂ᵢ∂ⱼ∂ₖ∂ₗ − δₖₗ pᵢpⱼqₖ∫∫A₂A₁ ∂ᵢ∂ⱼ∂ₖ
+                     + δᵢⱼ pᵢqₖqₗ∫∫A₁A₂ ∂ᵢ∂ₖ∂ₗ − δᵢⱼδₖₗ pᵢqₖ∫∫A₁A₁ ∂ᵢ∂ₖ
+
+where ∂ᵢ∂ₖ = ψ₂uᵢuₖ + ψ₁δᵢₖ, and so on: one product of derivatives for each way to pair indices.
 """
 
 from __future__ import annotations
 
-from functools import partial
+from dataclasses import dataclass
+from functools import lru_cache, partial
+
+import numpy as np
 
 from gpattr._core.array import EPS, Array, namespace, product
 from gpattr._core.memory import blocks
-from gpattr.closed_forms.integrated_hessians.assembly import Moments, assembled
-from gpattr.closed_forms.integrated_hessians.path_integrals import PathIntegrals, path_integrals
-from gpattr.closed_forms.integrated_hessians.profiles import (
+from gpattr.closed_forms.integrated_hessians.path_integrals import (
+    PathIntegrals,
+    PathMoments,
     derivatives,
+    moments_between,
+    path_integrals,
     require_second_derivatives,
 )
-from gpattr.closed_forms.integrated_hessians.two_paths import moments_between
 from gpattr.closed_forms.table import KERNELS, Bounded, Formulas
 from gpattr.kernels import (
     Matern,
@@ -160,7 +173,7 @@ def _prior_cov(kernel: Radial, pairs: Pairs, paths: Paths) -> Bounded:
         scalars[6, rows] = 2.0 * product(psi1, first)
     S4, S3, S2, T3, T2, U2, U1 = scalars
     one, two = (slice(None), None), (slice(None), None, None)
-    moments = Moments(
+    moments = PathMoments(
         p[:, :, None], S4[two], S3[two], S2, T3[two], T2[one], -T3[two], -T2[one], U2[two], U1
     )
     result = kernel.variance * assembled(pairs, p, p, moments)
@@ -188,3 +201,88 @@ def _between(kernel: Radial, pairs: Pairs, paths: Paths, other: Paths) -> Bounde
 
 for kind in (SquaredExponential, RationalQuadratic, Matern, Matern12, Matern32, Matern52):
     KERNELS[IntegratedHessians, kind] = formulas
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where pairs of features meet: positions in the matrix of all pairs (i, j) × (k, l)."""
+
+    i: list[int]
+    j: list[int]
+    diagonal: list[int]  # the positions of pairs i = j
+    # Positions (rows, columns) of equal features, and the two features that remain.
+    meetings: tuple[tuple[list[int], list[int], list[int], list[int]], ...]
+    same: list[int]  # how often both features of a pair can be paired with themselves
+
+    @property
+    def features(self) -> list[int]:
+        """The features of the pairs i = j."""
+        return [self.i[place] for place in self.diagonal]
+
+
+@lru_cache(maxsize=32)
+def layout_of(pairs: Pairs) -> Layout:
+    """Return the layout of these pairs."""
+    i, j = (np.array(side, dtype=int) for side in zip(*pairs, strict=True))
+    meetings = []
+    for mine, rest in ((i, j), (j, i)):
+        for other, remaining in ((i, j), (j, i)):
+            rows, columns = np.nonzero(mine[:, None] == other)
+            found = (rows, columns, rest[rows], remaining[columns])
+            meetings.append(tuple(part.tolist() for part in found))
+    return Layout(
+        i.tolist(),
+        j.tolist(),
+        np.flatnonzero(i == j).tolist(),
+        tuple(meetings),
+        (1 + (i == j)).tolist(),
+    )
+
+
+def assembled(pairs: Pairs, p: Array, q: Array, moments: PathMoments) -> Array:
+    """Return Cov[Γᵢⱼ, Γ'ₖₗ] for the given pairs, (n, Q, Q), of a kernel of variance 1."""
+    xp, layout, V = namespace(p), layout_of(pairs), moments.vectors
+    i, j, diagonal = layout.i, layout.j, layout.diagonal
+    n, count, size = len(p), len(i), V.shape[2]
+    F = (V[:, i, :, None] * V[:, j, None, :]).reshape(n, count, size * size)
+    result = F @ moments.a22_4 @ xp.swapaxes(F, 1, 2)
+    third = (F @ moments.a22_3.reshape(n, -1, 1))[:, :, 0]  # ψ₃uₖuₗ
+    if diagonal:
+        result[:, diagonal, :] += third[:, None, :]
+        result[:, :, diagonal] += third[:, :, None]
+        result[:, [[place] for place in diagonal], diagonal] += moments.a22_2[:, None, None]
+    outer = V @ moments.a22_3 @ xp.swapaxes(V, 1, 2)  # ψ₃uⱼuₗ, (n, d, d)
+    for rows, columns, first, second in layout.meetings:
+        result[:, rows, columns] += outer[:, first, second]
+    every = xp.arange(count)
+    result[:, every, every] += moments.a22_2[:, None] * xp.asarray(layout.same)
+    left, right = p[:, i] * p[:, j], q[:, i] * q[:, j]
+    result *= left[:, :, None]
+    result *= right[:, None, :]
+    if not diagonal:
+        return result
+    features = layout.features
+    ours = _third(layout, V, F, moments.a21_3, moments.a21_2)  # (n, Q, diagonal)
+    result[:, :, diagonal] -= left[:, :, None] * ours * q[:, None, features]
+    theirs = xp.swapaxes(_third(layout, V, F, moments.a12_3, moments.a12_2), 1, 2)
+    result[:, diagonal, :] += p[:, features, None] * theirs * right[:, None, :]
+    some = V[:, features]
+    second = some @ moments.a11_2 @ xp.swapaxes(some, 1, 2)
+    place = xp.arange(len(features))
+    second[:, place, place] += moments.a11_1[:, None]
+    second = p[:, features, None] * second * q[:, None, features]
+    result[:, [[at] for at in diagonal], diagonal] -= second
+    return result
+
+
+def _third(layout: Layout, V: Array, F: Array, third: Array, second: Array) -> Array:
+    """Return ∂ᵢ∂ⱼ∂ₖ, (n, Q, K), for pairs (i, j) and the features k of pairs (k, k)."""
+    xp, features = namespace(V), layout.features
+    result = F @ third @ xp.swapaxes(V[:, features], 1, 2)
+    along = (V @ second[:, :, None])[:, :, 0]  # ψ₂uᵢ, (n, d)
+    result[:, layout.diagonal, :] += along[:, None, features]
+    for mine, rest in ((layout.i, layout.j), (layout.j, layout.i)):
+        for column, feature in enumerate(features):
+            rows = [row for row, own in enumerate(mine) if own == feature]
+            result[:, rows, column] += along[:, [rest[row] for row in rows]]
+    return result

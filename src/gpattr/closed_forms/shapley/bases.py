@@ -2,30 +2,231 @@
 
 Monomials, eigenfunctions and waves are products of factors of any sign, complex ones for waves. The
 functions of any other basis are evaluated at coalitions, sampled ones if players are many.
+
+Functions are taken by slices: monomials and eigenfunctions one by one, sine and cosine of a wave
+together as its imaginary and its real part.
 """
 
 from __future__ import annotations
 
+import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
+
 from gpattr._core.array import Array, namespace, product
 from gpattr._core.memory import blocks
-from gpattr.bases import Basis, Combined
+from gpattr.bases import Basis, Combined, Fourier, Hilbert, Monomials
 from gpattr.closed_forms.quadrature.fixed_rules import PERMUTATIONS
 from gpattr.closed_forms.resolution import basis_formulas_for
-from gpattr.closed_forms.shapley.basis_factors import KINDS
-from gpattr.closed_forms.shapley.basis_products import at_baselines, images_of, tiles
 from gpattr.closed_forms.shapley.corners import (
-    Design,
+    CoalitionDesign,
     all_coalitions,
+    averaged,
     sampled_coalitions,
     sampling_error,
 )
+from gpattr.closed_forms.shapley.signed_factors import Pair
+from gpattr.closed_forms.shapley.signed_integrals import Ring, Series, leave_one_out, sizes
 from gpattr.closed_forms.table import BASES, BASIS_SCHEMES, BasisFormulas
 from gpattr.exceptions import UnsupportedModelError
 from gpattr.operators import Coalitions, Expectation, Players, Shapley
 from gpattr.operators.players import MOST_PLAYERS
+
+Columns = tuple[int, ...]
+TILE = 2**18  # numbers of one kind, for all players of a tile of rows and functions
+MOST = 2**12
+ONE = Ring([])  # plain products
+
+
+class BasisFactors(ABC):
+    """The functions of a basis as ``count`` products; in each at most ``degree`` columns vary.
+
+    A product is one function, or two.
+    """
+
+    functions: int
+    count: int
+    degree: int
+
+    @abstractmethod
+    def values(self, X: Array, columns: Columns, some: slice) -> Array:
+        """Return the factor of a player's columns at rows X (n, d), for some functions, (n, f)."""
+
+    @abstractmethod
+    def pair(self, X: Array, B: Array, columns: Columns, some: slice) -> Pair:
+        """Return the same at rows and at baselines, (n, d) or (1, d)."""
+
+    def parts(self, value: Array) -> list[tuple[int, Array]]:
+        """Return the functions that products are, each with where it stands in the basis."""
+        return [(0, value)]
+
+
+class PowerFactors(BasisFactors):
+    """Monomials: powers of each column."""
+
+    def __init__(self, basis: Monomials) -> None:
+        self.basis, self.functions = basis, len(basis)
+        self.count, self.degree = len(basis), basis.degree
+
+    def _by_power(self, first: Any, column: int, some: slice, one: Any) -> list[Any]:
+        """Return powers 0, 1, … of a value up to the highest that these functions have."""
+        powers = [one]
+        for _ in range(int(self.basis.powers[some, column].max())):
+            powers.append(powers[-1] * first)
+        return powers
+
+    def _gathered(self, powers: list[Array], column: int, some: slice) -> Array:
+        places = self.basis.powers[some, column].astype(int).tolist()
+        return namespace(powers[0]).stack(powers, axis=1)[:, places]
+
+    def values(self, X: Array, columns: Columns, some: slice) -> Array:
+        u, result = self.basis.local(X), None
+        for column in columns:
+            ones = 0.0 * u[:, column] + 1.0
+            powers = self._by_power(u[:, column], column, some, ones)
+            factor = self._gathered(powers, column, some)
+            result = factor if result is None else result * factor
+        return result
+
+    def pair(self, X: Array, B: Array, columns: Columns, some: slice) -> Pair:
+        xp, basis, result = namespace(X), self.basis, None
+        u, v, step = basis.local(X), basis.local(B), X - B
+        step = step if basis.scale is None else step / xp.asarray(basis.scale)
+        for column in columns:
+            first = Pair.exact(0.5 * u[:, column] + 0.5 * v[:, column], step[:, column])
+            ones = 0.0 * first.mean + 1.0
+            powers = self._by_power(first, column, some, Pair(ones, 0.0 * ones, ones, 0.0 * ones))
+            parts = zip(*((p.mean, p.step, p.size, p.slack) for p in powers), strict=True)
+            factor = Pair(*(self._gathered(list(part), column, some) for part in parts))
+            result = factor if result is None else result * factor
+        assert result is not None
+        return result
+
+
+class SineFactors(BasisFactors):
+    """Eigenfunctions of the Laplacian: a sine of each column, sin a − sin b = 2 cos(·) sin(·)."""
+
+    def __init__(self, basis: Hilbert) -> None:
+        self.basis, self.functions = basis, len(basis)
+        self.count, self.degree = len(basis), basis.n_features
+
+    def _table(self, u: Array, column: int, some: slice, function: Callable[..., Any]) -> Any:
+        """Return a function of ωu for every frequency of a column, for some functions, (n, f)."""
+        basis = self.basis
+        omega = np.arange(1.0, basis.n_basis[column] + 1.0)
+        omega = omega * (0.5 * math.pi / basis.half_width[column])
+        places = (basis.indices[some, column].astype(int) - 1).tolist()
+        return function(u[:, column, None] * namespace(u).asarray(omega))[:, places]
+
+    def values(self, X: Array, columns: Columns, some: slice) -> Array:
+        xp, result = namespace(X), None
+        u = X - xp.asarray(self.basis.lower)
+        for column in columns:
+            factor = self._table(u, column, some, xp.sin)
+            result = factor if result is None else result * factor
+        return result
+
+    def pair(self, X: Array, B: Array, columns: Columns, some: slice) -> Pair:
+        xp, result = namespace(X), None
+        lower = xp.asarray(self.basis.lower)
+        middle, half = 0.5 * (X - lower) + 0.5 * (B - lower), 0.5 * (X - B)
+        for column in columns:
+            sine, cosine = (self._table(middle, column, some, f) for f in (xp.sin, xp.cos))
+            rise, level = (self._table(half, column, some, f) for f in (xp.sin, xp.cos))
+            factor = Pair.exact(sine * level, 2.0 * cosine * rise)
+            result = factor if result is None else result * factor
+        assert result is not None
+        return result
+
+
+class WaveFactors(BasisFactors):
+    """Sines and cosines: exp(i v·(x − o)), e^{ia} − e^{ib} = 2i sin((a − b)/2) e^{i(a + b)/2}."""
+
+    def __init__(self, basis: Fourier) -> None:
+        self.basis, self.functions = basis, len(basis)
+        self.count, self.degree = len(basis.frequencies), basis.n_features
+
+    def _phases(self, difference: Array, columns: Columns, some: slice) -> Array:
+        V = namespace(difference).asarray(self.basis.frequencies[some][:, list(columns)])
+        return product(difference[:, list(columns)] + 0.0, V.T + 0.0)
+
+    def _local(self, X: Array) -> Array:
+        origin = self.basis.origin
+        return X if origin is None else X - namespace(X).asarray(origin)
+
+    def values(self, X: Array, columns: Columns, some: slice) -> Array:
+        return namespace(X).exp(1j * self._phases(self._local(X), columns, some))
+
+    def pair(self, X: Array, B: Array, columns: Columns, some: slice) -> Pair:
+        xp = namespace(X)
+        half = self._phases(0.5 * (X - B), columns, some)
+        middle = self._phases(0.5 * self._local(X) + 0.5 * self._local(B), columns, some)
+        wave = xp.exp(1j * middle)
+        rise = 2.0 * xp.sin(half)
+        return Pair(xp.cos(half) * wave, 1j * (rise * wave), 1.0 + 0.0 * half, abs(rise))
+
+    def parts(self, value: Array) -> list[tuple[int, Array]]:
+        return [(0, value.imag), (self.count, value.real)]
+
+
+KINDS: dict[type[Basis], Callable[[Any], BasisFactors]] = {
+    Monomials: PowerFactors,
+    Hilbert: SineFactors,
+    Fourier: WaveFactors,
+}
+
+
+def images_of(factors: BasisFactors, sites: Coalitions) -> tuple[Array, Array]:
+    """Return the Shapley values of all functions, (n, players, p), and of products their size.
+
+    ε times the size, (n, count), is what rounding does to any of them.
+    """
+    xp, n = namespace(sites.stop), len(sites.stop)
+    result = xp.zeros((n, sites.players.count, factors.functions))
+    size = xp.zeros((n, factors.count))
+    for rows, some, values, lost in tiles(factors, sites):
+        size[rows, some] = lost
+        for player, value in zip(sites.players.seen, values, strict=True):
+            for first, part in factors.parts(value):
+                result[rows, player, first + some.start : first + some.stop] = part
+    return result, size
+
+
+def tiles(
+    factors: BasisFactors, sites: Coalitions
+) -> Iterator[tuple[slice, slice, list[Array], Array]]:
+    """Yield rows, functions, the Shapley values of each player, (r, f), and their size, (r, f)."""
+    players, n = sites.players, len(sites.stop)
+    degree = min(factors.degree, len(players.seen))
+    pairs = max(1, min(MOST, TILE // len(players.seen)))
+    width = min(factors.count, pairs)
+    for left in range(0, factors.count, width):
+        some = slice(left, min(left + width, factors.count))
+        drawn = None if sites.weights is None else at_baselines(factors, sites, some)
+        height = max(1, pairs // width)
+        for low in range(0, n, height):
+            rows = slice(low, min(low + height, n))
+            here = sites[rows]
+            parts: list[Series] = []
+            for place, columns in enumerate(players.members):
+                if drawn is None:
+                    pair = factors.pair(here.stop, here.start, columns, some)
+                else:
+                    pair = Pair.of(factors.values(here.stop, columns, some), drawn[place])
+                parts.append({0: pair})
+            yield rows, some, leave_one_out(parts, ONE, degree), sizes(parts, ONE)
+
+
+def at_baselines(factors: BasisFactors, sites: Coalitions, some: slice) -> list[Array]:
+    """Return the factors of players at baselines, (n or 1, f), or averaged over draws, (1, f)."""
+    values = [factors.values(sites.start, columns, some) for columns in sites.players.members]
+    if sites.weights is None:
+        return values
+    weights = sites.weights[:, None]
+    return [(weights * value).sum(axis=0)[None] for value in values]
 
 
 def product_basis(operator: Shapley, basis: Basis) -> BasisFormulas:
@@ -103,7 +304,7 @@ def combined_basis(operator: Shapley, basis: Combined) -> BasisFormulas:
     return BasisFormulas(images, contract, method, error if inexact else None)
 
 
-def design_of(players: Players, pairs: int = PERMUTATIONS) -> Design:
+def design_of(players: Players, pairs: int = PERMUTATIONS) -> CoalitionDesign:
     """Return all coalitions of these players if they are few, sampled ones otherwise."""
     if len(players.seen) <= MOST_PLAYERS:
         return all_coalitions(players)
@@ -119,9 +320,12 @@ def refuse_marginals(operator: Shapley, what: object) -> None:
         )
 
 
-def corner_basis(operator: Shapley, basis: Basis, design: Design | None = None) -> BasisFormulas:
-    """Return the formulas of Shapley values for any basis, from its values at coalitions."""
-    refuse_marginals(operator, basis)
+def corner_basis(
+    operator: Shapley, basis: Basis, design: CoalitionDesign | None = None
+) -> BasisFormulas:
+    """Return the formulas for any basis, from its values at coalitions, those of a design."""
+    if design is None:
+        refuse_marginals(operator, basis)
     chosen = design_of(operator.players) if design is None else design
 
     def by_rows(sites: Coalitions) -> Iterator[tuple[slice, Array]]:
@@ -133,23 +337,22 @@ def corner_basis(operator: Shapley, basis: Basis, design: Design | None = None) 
             yield rows, basis(corners.reshape(-1, d)).reshape(-1, c, len(basis))
 
     def images(sites: Coalitions) -> Array:
-        xp = namespace(sites.stop)
+        xp, sites = namespace(sites.stop), averaged(sites)
         weights = xp.asarray(chosen.weights)
         result = xp.empty((len(sites.stop), len(weights), len(basis)))
         for rows, values in by_rows(sites):
             result[rows] = weights @ values
-        result *= sites.moving[:, :, None]
+        result *= chosen.moving(sites)[:, :, None]
         return result
 
     def contract(sites: Coalitions, w: Array) -> tuple[Array, Array]:
-        xp = namespace(sites.stop)
-        weights = xp.asarray(chosen.weights)
-        total, size = (xp.empty((len(sites.stop), len(weights))) for _ in range(2))
+        xp, sites = namespace(sites.stop), averaged(sites)
+        weights = xp.asarray(chosen.weights.T + 0.0)
+        total, size = (xp.empty((len(sites.stop), weights.shape[1])) for _ in range(2))
         for rows, values in by_rows(sites):
-            total[rows] = product(product(values, w), weights.T + 0.0)
-            # The weights of a player have absolute values that add up to 2.
-            size[rows] = 2.0 * xp.max(product(abs(values), abs(w)), axis=1)[:, None]
-        return total * sites.moving, size
+            total[rows] = product(product(values, w), weights)
+            size[rows] = product(product(abs(values), abs(w)), abs(weights))
+        return total * chosen.moving(sites), size
 
     def error(sites: Coalitions, w: Array) -> Array:
         result = namespace(sites.stop).empty(len(sites.stop))

@@ -26,7 +26,7 @@ DEVIATIONS = 4.0  # standard errors that a sampling error hardly ever exceeds
 
 
 @dataclass(frozen=True, eq=False)
-class Design:
+class CoalitionDesign:
     """Coalitions ``members`` (c, players) of 0 and 1, and the matrix ``weights`` A (q, c).
 
     Outputs are those of players, or of the ``pairs`` (q, 2) of players that are given. Of sampled
@@ -52,8 +52,15 @@ class Design:
         return f"permutations ({len(self.groups)} antithetic pairs)"
 
 
+def averaged(sites: Coalitions) -> Coalitions:
+    """Return the sites of the average baseline, where baselines are drawn."""
+    if sites.weights is None:
+        return sites
+    return Coalitions(product(sites.weights, sites.start)[None], sites.stop, sites.players)
+
+
 @lru_cache(maxsize=64)
-def all_coalitions(players: Players) -> Design:
+def all_coalitions(players: Players) -> CoalitionDesign:
     """Return the design of all coalitions of the players that have columns."""
     p, seen = len(players.seen), list(players.seen)
     inside = (np.arange(2**p)[:, None] >> np.arange(p)) & 1
@@ -63,11 +70,11 @@ def all_coalitions(players: Players) -> Design:
     members[:, seen] = inside
     joined, left = share[np.maximum(size - 1, 0)], share[np.minimum(size, p - 1)]
     weights[seen] = np.where(inside == 1, joined[:, None], -left[:, None]).T
-    return Design(members, weights)
+    return CoalitionDesign(members, weights)
 
 
 @lru_cache(maxsize=64)
-def sampled_coalitions(players: Players, pairs: int) -> Design:
+def sampled_coalitions(players: Players, pairs: int) -> CoalitionDesign:
     """Return the design of random permutations of the players that have columns.
 
     The same permutations serve every call, so that results can be repeated and compared.
@@ -92,22 +99,22 @@ def sampled_coalitions(players: Players, pairs: int) -> Design:
         used = np.unique(index[chosen])
         groups.append((used, weights[:, used]))
         total = total + weights / pairs
-    return Design(members, total, tuple(groups))
+    return CoalitionDesign(members, total, tuple(groups))
 
 
-def corner_formulas(kernel: Kernel, design: Design) -> Formulas:
+def corner_formulas(kernel: Kernel, design: CoalitionDesign) -> Formulas:
     """Return the formulas of Shapley values for any kernel, from its values at coalitions."""
-    verbs, names = _Verbs(kernel, design), frozenset({design.method})
+    verbs, names = CornerSums(kernel, design), frozenset({design.method})
     known = verbs.bound if kernel.stationary and not design.groups else None
     return Formulas(verbs.cross, verbs.contract, verbs.prior_cov, verbs.between, names, known)
 
 
 @dataclass(frozen=True, eq=False)
-class _Verbs:
+class CornerSums:
     """Values of a kernel at the coalitions of a design, weighted."""
 
     kernel: Kernel
-    design: Design
+    design: CoalitionDesign
 
     def values(self, sites: Coalitions, Z: Array) -> Array:
         """Return k(x_S, z), (c, n, m)."""
@@ -161,7 +168,9 @@ class _Verbs:
         return Bounded(result, error)
 
 
-def _covariance(kernel: Kernel, design: Design, one: Array, two: Array) -> tuple[Array, Array]:
+def _covariance(
+    kernel: Kernel, design: CoalitionDesign, one: Array, two: Array
+) -> tuple[Array, Array]:
     """Return A k(one, two) Aᵀ, (p, p), and a bound on its error, with k formed by blocks.
 
     Sampled coalitions estimate 𝒜 by 𝒜 + δ. The variance s² of δ is that of single pairs about
@@ -194,7 +203,7 @@ def _weighted(weights: Array, values: Array) -> Array:
     return product(weights, values.reshape(c, -1)).reshape(-1, *shape)
 
 
-def sampling_error(design: Design, values: Array) -> Any:
+def sampling_error(design: CoalitionDesign, values: Array) -> Any:
     """Return a bound on the sampling error of A values, (n,), for values (c, n, k); 0 if exact."""
     if not design.groups:
         return 0.0
@@ -209,5 +218,5 @@ def sampling_error(design: Design, values: Array) -> Any:
     return xp.max(error, axis=(0, 2))
 
 
-def _bytes(design: Design, m: int) -> float:
+def _bytes(design: CoalitionDesign, m: int) -> float:
     return 24.0 * len(design.members) * m + 24.0 * design.members.size

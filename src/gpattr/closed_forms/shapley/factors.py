@@ -43,7 +43,7 @@ class Logs(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Factor(ABC):
+class LogFactor(ABC):
     """Factors of a ``kernel`` on some ``columns``, one for each of its ``players``."""
 
     kernel: Any
@@ -101,7 +101,7 @@ class Factor(ABC):
         return each.reshape(-1, *[1] * (x.ndim - 1))
 
 
-class SquaredExponentialFactor(Factor):
+class SquaredExponentialFactor(LogFactor):
     """log k = −½ ((x − z)/ℓ)², for each column."""
 
     def logs(self, x: Array, z: Array) -> Array:
@@ -145,7 +145,7 @@ class SquaredExponentialFactor(Factor):
         return self.grouped((x - b) * inverse * ((y - c) * inverse))
 
 
-class PeriodicFactor(Factor):
+class PeriodicFactor(LogFactor):
     """log k = −2 sin²(π(x − z)/P)/ℓ², for each column."""
 
     def _scales(self, x: Array) -> tuple[Array, Array]:
@@ -169,7 +169,7 @@ class PeriodicFactor(Factor):
         return Logs(self.logs(x, z), self.logs(b, z), self.grouped(half))
 
 
-class RadialFactor(Factor):
+class RadialFactor(LogFactor):
     """log g(r) of a radial kernel all of whose columns are one player's."""
 
     def _squared(self, x: Array, z: Array) -> Array:
@@ -272,13 +272,13 @@ LOG_PROFILES: dict[type[Radial], tuple[Callable[..., Array], Callable[..., Array
     Matern: (_log_matern, _half_matern),
     RationalQuadratic: (_log_rational_quadratic, _half_rational_quadratic),
 }
-BY_COLUMN: dict[type[Kernel], type[Factor]] = {
+BY_COLUMN: dict[type[Kernel], type[LogFactor]] = {
     SquaredExponential: SquaredExponentialFactor,
     Periodic: PeriodicFactor,
 }
 
 
-def factor_of(kernel: Kernel, columns: tuple[int, ...], players: Players) -> Factor | None:
+def factor_of(kernel: Kernel, columns: tuple[int, ...], players: Players) -> LogFactor | None:
     """Return a kernel of some columns as factors of players; None where it is no such product."""
     owner = tuple(players.owner[column] for column in columns)
     if isinstance(kernel, RationalQuadratic) and kernel.alpha > GAUSSIAN:

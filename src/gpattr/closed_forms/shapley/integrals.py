@@ -90,12 +90,12 @@ def _quadratics(
 
 def formulas(kernel: PositiveProduct) -> Formulas:
     """Return the formulas of Shapley values for a product of positive factors."""
-    verbs = _Verbs(kernel)
+    verbs = ProductShapley(kernel)
     return Formulas(verbs.cross, verbs.contract, verbs.prior_cov, verbs.between, bound=verbs.bound)
 
 
 @dataclass(frozen=True, eq=False)
-class _Verbs:
+class ProductShapley:
     """Shapley values of a product of positive factors."""
 
     kernel: PositiveProduct

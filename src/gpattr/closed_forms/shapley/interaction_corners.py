@@ -12,31 +12,31 @@ Those of degree one, averaged over `Marginals`, are what they are at the average
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from functools import lru_cache
 
 import numpy as np
 
-from gpattr._core.array import EPS, Array, namespace, product
-from gpattr._core.memory import blocks
 from gpattr.bases import Basis, Monomials
+from gpattr.closed_forms.shapley.bases import corner_basis
 from gpattr.closed_forms.shapley.corners import (
-    Design,
+    CoalitionDesign,
     all_coalitions,
+    averaged,
     corner_formulas,
 )
-from gpattr.closed_forms.table import BasisFormulas, Bounded, Formulas, MeanFormulas
+from gpattr.closed_forms.shapley.means import design_mean
+from gpattr.closed_forms.table import BasisFormulas, Formulas, MeanFormulas
 from gpattr.exceptions import UnsupportedModelError
 from gpattr.kernels import Kernel
 from gpattr.means import Mean
-from gpattr.operators import Coalitions, Players, ShapleyInteractions
+from gpattr.operators import Players, ShapleyInteractions
 from gpattr.operators.pairs import Pairs
 from gpattr.operators.players import MOST_PLAYERS
 
 
 def interaction_coalitions(
     operator: ShapleyInteractions, function: Kernel | Basis | Mean
-) -> Design:
+) -> CoalitionDesign:
     """Return the coalitions that the interactions of a kernel, a basis or a mean need."""
     players, pairs = operator.players, tuple(operator.pairs_for(len(operator.players.owner)))
     seen, degree = len(players.seen), _degree(function)
@@ -66,7 +66,7 @@ def _degree(function: Kernel | Basis | Mean) -> float:
 
 
 @lru_cache(maxsize=64)
-def _enumerated(players: Players, pairs: Pairs, index: str) -> Design:
+def _enumerated(players: Players, pairs: Pairs, index: str) -> CoalitionDesign:
     """Return the design of all coalitions of the players that have columns."""
     shapley = all_coalitions(players)
     members, p = shapley.members, len(players.seen)
@@ -93,11 +93,11 @@ def _enumerated(players: Players, pairs: Pairs, index: str) -> Design:
     for k, (i, j) in enumerate(pairs):
         if i in players.seen and j in players.seen:
             weights[k] = single(i) if i == j else pair(i, j)
-    return Design(members, weights, pairs=np.array(pairs))
+    return CoalitionDesign(members, weights, pairs=np.array(pairs))
 
 
 @lru_cache(maxsize=64)
-def _small_coalitions(players: Players, pairs: Pairs) -> Design:
+def _small_coalitions(players: Players, pairs: Pairs) -> CoalitionDesign:
     """Return the design of coalitions of at most two players."""
     seen = set(players.seen)
     known = [(k, pair) for k, pair in enumerate(pairs) if seen.issuperset(pair)]
@@ -114,7 +114,7 @@ def _small_coalitions(players: Players, pairs: Pairs) -> Design:
     for row, (k, (i, j)) in enumerate(together, start=1 + len(alone)):
         members[row, [i, j]] = 1.0
         weights[k, [0, at[i], at[j], row]] = 0.5, -0.5, -0.5, 0.5
-    return Design(members, weights, pairs=np.array(pairs))
+    return CoalitionDesign(members, weights, pairs=np.array(pairs))
 
 
 def interaction_kernel(operator: ShapleyInteractions, kernel: Kernel) -> Formulas:
@@ -123,68 +123,19 @@ def interaction_kernel(operator: ShapleyInteractions, kernel: Kernel) -> Formula
     if not operator.independent:
         return inner
     return Formulas(
-        cross=lambda sites, Z: inner.cross(_averaged(sites), Z),
-        contract=lambda sites, Z, w: inner.contract(_averaged(sites), Z, w),
-        prior_cov=lambda sites: inner.prior_cov(_averaged(sites)),
-        between=lambda sites, other: inner.between(_averaged(sites), _averaged(other)),
+        cross=lambda sites, Z: inner.cross(averaged(sites), Z),
+        contract=lambda sites, Z, w: inner.contract(averaged(sites), Z, w),
+        prior_cov=lambda sites: inner.prior_cov(averaged(sites)),
+        between=lambda sites, other: inner.between(averaged(sites), averaged(other)),
         methods=inner.methods,
     )
 
 
-def _averaged(sites: Coalitions) -> Coalitions:
-    """Return the sites of the average baseline, where baselines are drawn."""
-    if sites.weights is None:
-        return sites
-    return Coalitions(product(sites.weights, sites.start)[None], sites.stop, sites.players)
-
-
 def interaction_basis(operator: ShapleyInteractions, basis: Basis) -> BasisFormulas:
-    """Return what interactions make of the functions of any basis, from values at coalitions."""
-    design = interaction_coalitions(operator, basis)
-
-    def images(sites: Coalitions) -> Array:
-        xp = namespace(sites.stop)
-        result = xp.empty((len(sites.stop), len(design.weights), len(basis)))
-        for rows, values in _values(basis, sites, design, len(basis)):
-            result[rows] = xp.asarray(design.weights) @ values
-        return result
-
-    def contract(sites: Coalitions, w: Array) -> tuple[Array, Array]:
-        xp = namespace(sites.stop)
-        value, size = (xp.empty((len(sites.stop), len(design.weights))) for _ in range(2))
-        for rows, values in _values(basis, sites, design, len(basis)):
-            value[rows] = product(product(values, w), xp.asarray(design.weights.T + 0.0))
-            sizes = product(abs(values), abs(w))
-            size[rows] = product(sizes, xp.asarray(abs(design.weights).T + 0.0))
-        return value, size
-
-    return BasisFormulas(images, contract, design.method)
+    """Return the formulas of interactions for any basis, from its values at coalitions."""
+    return corner_basis(operator, basis, interaction_coalitions(operator, basis))
 
 
 def interaction_mean(operator: ShapleyInteractions, mean: Mean) -> MeanFormulas:
-    """Return what interactions make of any prior mean, from values at coalitions."""
-    design = interaction_coalitions(operator, mean)
-
-    def apply(sites: Coalitions) -> Bounded:
-        xp = namespace(sites.stop)
-        weights = xp.asarray(design.weights.T + 0.0)
-        result = xp.empty((len(sites.stop), weights.shape[1]))
-        error = xp.empty(len(sites.stop))
-        for rows, values in _values(mean, sites, design, 1):
-            result[rows] = product(values[:, :, 0], weights)
-            error[rows] = 32.0 * EPS * xp.max(abs(values), axis=(1, 2))
-        return Bounded(result, error)
-
-    return MeanFormulas(apply)
-
-
-def _values(
-    function: Basis | Mean, sites: Coalitions, design: Design, p: int
-) -> Iterator[tuple[slice, Array]]:
-    """Yield blocks of rows and the values of p functions at their coalitions, (r, c, p)."""
-    sites = _averaged(sites)
-    c, D = design.members.shape[0], sites.shape[1]
-    for rows in blocks(len(sites.stop), 24.0 * c * (p + D), sites.stop):
-        corners = sites[rows].corners(design.members)
-        flat = corners.reshape(-1, D)
-        yield rows, function(flat).reshape(len(corners), c, p)
+    """Return the formulas of interactions for any prior mean, from its values at coalitions."""
+    return design_mean(mean, interaction_coalitions(operator, mean))

@@ -15,7 +15,6 @@ from gpattr.closed_forms.shapley.integrals import leave_one_out, shared
 from gpattr.closed_forms.shapley.product import Contrast, PositiveProduct
 from gpattr.closed_forms.table import Bounded, Formulas
 from gpattr.kernels import (
-    Constant,
     Kernel,
     Linear,
     Polynomial,
@@ -37,23 +36,28 @@ MIXTURE = "scale mixture"
 Leaf = tuple[Kernel, tuple[int, ...]]  # a kernel and its columns
 
 
-def mixture_of(kernel: Any) -> ScaleMixture:
-    """Return a radial kernel as a mixture of squared exponentials with a certified error."""
+def mixture_of(kernel: Any, derivatives: int = 0) -> ScaleMixture:
+    """Return a radial kernel as a mixture of squared exponentials with a certified error.
+
+    The error is also that of so many derivatives.
+    """
     if isinstance(kernel, RationalQuadratic):
-        return rational_quadratic_mixture(kernel.alpha, MIXED, radius=RADIUS)
-    return matern_mixture(kernel.nu, MIXED)
+        return rational_quadratic_mixture(kernel.alpha, MIXED, derivatives, RADIUS)
+    return matern_mixture(kernel.nu, MIXED, derivatives)
 
 
-def components(mixture: ScaleMixture, leaf: Any, columns: tuple[int, ...]) -> list[Leaf]:
+def components(
+    mixture: ScaleMixture, leaf: Any, columns: tuple[int, ...]
+) -> list[tuple[float, list[Leaf]]]:
     """Return the squared exponentials, and perhaps a constant, of which a radial kernel is made."""
     length, variance = np.asarray(leaf.lengthscale), variance_of(leaf)
-    parts: list[Leaf] = [
-        (SquaredExponential(length * scale**0.5, variance * weight), columns)
+    parts: list[tuple[float, list[Leaf]]] = [
+        (variance * float(weight), [(SquaredExponential(length * scale**0.5), columns)])
         for scale, weight in zip(mixture.scales, mixture.weights, strict=True)
         if variance * weight > 0
     ]
     if mixture.constant > 0:
-        parts.append((Constant(variance * mixture.constant), ()))
+        parts.append((variance * mixture.constant, []))
     return parts
 
 

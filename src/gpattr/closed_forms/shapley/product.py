@@ -2,11 +2,18 @@
 
 With uⱼ = kⱼ(xⱼ, zⱼ), vⱼ = kⱼ(bⱼ, zⱼ) and cⱼ = (uⱼ − vⱼ)/(uⱼ + vⱼ), a factor of the multilinear
 extension is max(uⱼ, vⱼ) hⱼ(s), hⱼ(s) = (1 + s cⱼ)/(1 + |cⱼ|) in (0, 1], for s = 2t − 1.
+
+For baselines that are drawn, each player from its own columns, means of factors over them
+
+    log E kⱼ(bⱼ, zⱼ) and log E kⱼ(bⱼ, b'ⱼ) for independent draws b and b'
+
+are all that a product needs to know of a background set, and do not depend on the rows that
+are explained.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -14,11 +21,12 @@ from typing import NamedTuple
 import numpy as np
 
 from gpattr._core.array import Array, chunk_rows, namespace
-from gpattr.closed_forms.shapley.drawn import Draws
-from gpattr.closed_forms.shapley.factors import Factor
+from gpattr._core.memory import blocks
+from gpattr.closed_forms.shapley.factors import LogFactor
 from gpattr.operators import Coalitions
 
 TILE = 2  # chunks at a time: calls, not the cache, are what small tiles would spend time on
+Logs = Callable[[Array, Array], Array]  # log kⱼ(x, z), (p, ...), for x, z (D, ...)
 
 
 class Contrast(NamedTuple):
@@ -52,7 +60,7 @@ class PositiveProduct:
     """σ² = ``variance`` times the product of ``factors``, each of some of ``count`` players."""
 
     variance: float
-    factors: tuple[Factor, ...]
+    factors: tuple[LogFactor, ...]
     count: int
 
     @cached_property
@@ -104,9 +112,9 @@ class PositiveProduct:
         return self._added([factor.logs(factor.taken(x), factor.taken(z)) for factor in self])
 
     @cached_property
-    def drawn(self) -> Draws:
+    def drawn(self) -> DrawnFactors:
         """Means of the factors over baselines that are drawn."""
-        return Draws(self.logs)
+        return DrawnFactors(self.logs)
 
     def _added(self, parts: list[Array]) -> Array:
         """Return the sums over factors of what each says of its players, (p, ...)."""
@@ -119,7 +127,7 @@ class PositiveProduct:
             total[[self.players.index(player) for player in factor.players]] += part
         return total
 
-    def __iter__(self) -> Iterator[Factor]:
+    def __iter__(self) -> Iterator[LogFactor]:
         return iter(self.factors)
 
     def falls(self, sites: Coalitions) -> Array:
@@ -209,3 +217,46 @@ def _players_first(x: Array) -> Array:
     result = namespace(x).empty((x.shape[1], len(x)))
     result[:] = x.T
     return result
+
+
+@dataclass(eq=False)
+class DrawnFactors:
+    """Means of the factors ``logs`` over a drawn baseline; those at the data are remembered."""
+
+    logs: Logs
+    at: tuple[Array, Array, Array] | None = None
+    twice: tuple[Array, Array] | None = None
+
+    def means(self, sites: Coalitions, Z: Array) -> Array:
+        """Return log E kⱼ(bⱼ, zⱼ), (p, m)."""
+        known = self.at
+        if known is None or known[0] is not sites.start or known[1] is not Z:
+            known = self.at = (sites.start, Z, self.means_at(sites, Z))
+        return known[2]
+
+    def means_at(self, sites: Coalitions, Z: Array) -> Array:
+        """Return the same for points that are not asked for again."""
+        b, (K, D) = sites.start.T[:, :, None], sites.start.shape
+        parts = [
+            log_mean(self.logs(b, Z[some].T[:, None, :]), sites.weights, axis=1)
+            for some in blocks(len(Z), 24.0 * D * K, Z)
+        ]
+        return namespace(Z).concatenate(parts, axis=1)
+
+    def mean_of_means(self, sites: Coalitions) -> Array:
+        """Return log E kⱼ(bⱼ, b'ⱼ), (p,)."""
+        known = self.twice
+        if known is None or known[0] is not sites.start:
+            inner = self.means_at(sites, sites.start)
+            known = self.twice = (sites.start, log_mean(inner, sites.weights, axis=1))
+        return known[1]
+
+
+def log_mean(logs: Array, weights: Array, axis: int) -> Array:
+    """Return log Σₖ wₖ exp(logsₖ) along an axis."""
+    xp = namespace(logs)
+    shape = [1] * logs.ndim
+    shape[axis] = -1
+    highest = xp.max(logs, axis=axis)
+    shifted = xp.exp(logs - highest[(slice(None),) * axis + (None,)])
+    return highest + xp.log((shifted * weights.reshape(shape)).sum(axis))

@@ -17,7 +17,6 @@ from typing import Any
 from gpattr._core.array import Array, namespace
 from gpattr.bases import Basis
 from gpattr.closed_forms.algebra import added
-from gpattr.closed_forms.products import multiplied_out
 from gpattr.closed_forms.quadrature.fixed_rules import PERMUTATIONS
 from gpattr.closed_forms.resolution import formulas_for
 from gpattr.closed_forms.shapley.corners import (
@@ -32,7 +31,7 @@ from gpattr.closed_forms.shapley.interaction_corners import (
     interaction_kernel,
     interaction_mean,
 )
-from gpattr.closed_forms.shapley.interaction_covariances import interaction_formulas
+from gpattr.closed_forms.shapley.interactions import interaction_formulas
 from gpattr.closed_forms.shapley.mixtures import (
     MIXTURE,
     Leaf,
@@ -60,6 +59,7 @@ from gpattr.kernels import (
     Kernel,
     Select,
 )
+from gpattr.kernels.factors import Factor, KernelProduct, multiplied_out
 from gpattr.means import Constant as ConstantMean
 from gpattr.means import Mean
 from gpattr.operators import Coalitions, Expectation, Players, Shapley, ShapleyInteractions
@@ -118,25 +118,20 @@ def _with_enumeration(found: Formulas, kernel: Kernel, players: Players) -> Form
 def structured_formulas(operator: Shapley, kernel: Kernel) -> Formulas | None:
     """Return formulas from the structure of a kernel; None where it has none."""
     columns = tuple(range(len(operator.players.owner)))
-    terms = multiplied_out(kernel)
-    parts = [_term_formulas(operator, _leaves(term, columns)) for term in terms or [[kernel]]]
+    terms = multiplied_out(kernel) or [KernelProduct(1.0, (Factor(kernel, columns),))]
+    parts = [
+        _term_formulas(
+            operator, term.scale, [(leaf, some or columns) for leaf, some, _ in term.factors]
+        )
+        for term in terms
+    ]
     found = [part for part in parts if part is not None]
     return added(found) if len(found) == len(parts) else None
 
 
-def _leaves(term: list[Kernel], columns: tuple[int, ...]) -> list[Leaf]:
-    """Return the kernels of a term with the columns they see."""
-    return [
-        (leaf.kernel, leaf.features) if isinstance(leaf, Select) else (leaf, columns)
-        for leaf in term
-    ]
-
-
-def _term_formulas(operator: Shapley, leaves: list[Leaf]) -> Formulas | None:
+def _term_formulas(operator: Shapley, scale: float, leaves: list[Leaf]) -> Formulas | None:
     """Return the formulas of a product of leaves; None where it is not one over players."""
     players = operator.players
-    scale = prod(leaf.variance for leaf, _ in leaves if isinstance(leaf, Constant))
-    leaves = [(leaf, columns) for leaf, columns in leaves if not isinstance(leaf, Constant)]
     if not leaves:
         return formulas_for(operator, Constant(scale))
     factors = [factor_of(leaf, columns, players) for leaf, columns in leaves]
@@ -166,11 +161,14 @@ def _mixed(
     expansions = [(mixture_of(leaves[i][0]), *leaves[i]) for i in radial]
     if prod(len(mixture.scales) for mixture, _, _ in expansions) > MOST_TERMS:
         return None
-    rest = [leaf for i, leaf in enumerate(leaves) if i not in radial]
-    terms: list[list[Leaf]] = [[(Constant(scale), ()), *rest]]
+    terms = [(scale, [leaf for i, leaf in enumerate(leaves) if i not in radial])]
     for mixture, leaf, columns in expansions:
-        terms = [[*term, part] for term in terms for part in components(mixture, leaf, columns)]
-    parts = [_term_formulas(operator, term) for term in terms]
+        terms = [
+            (scale * size, [*term, *part])
+            for scale, term in terms
+            for size, part in components(mixture, leaf, columns)
+        ]
+    parts = [_term_formulas(operator, *term) for term in terms]
     found = [part for part in parts if part is not None]
     if len(found) < len(parts):
         return None

@@ -1,32 +1,40 @@
 """Shapley values of kernels whose factors have any sign, and of kernels of several orders.
 
-A term of a kernel is σ² times positive factors, factors of one player that have any sign, and
-kernels that are coefficients of a product of power series over players (`leaves`): FullAdditive,
-Linear, Polynomial, and Cosine as a real part.
+A term of a kernel is σ² times factors of one player that have any sign, and kernels that are
+coefficients of a product of power series over players (`series_product`): FullAdditive, Linear,
+Polynomial, and Cosine as a real part.
+
+Of the cosine kernel, σ² cos(v·(x − z)) = σ² φ(x)·φ(z) with the two functions φ(x) = [sin v·(x − o),
+cos v·(x − o)], so that nothing but their Shapley values at rows is needed, whatever the number of
+points.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from math import prod
 from typing import Any, NamedTuple
 
-from gpattr._core.array import EPS, Array, namespace, product
+import numpy as np
+
+from gpattr._core.array import EPS, Array, namespace, product, to_numpy
 from gpattr._core.memory import blocks
-from gpattr.closed_forms.shapley.factors import factor_of, variance_of
+from gpattr.bases import Fourier
+from gpattr.closed_forms.shapley.bases import WaveFactors, images_of
 from gpattr.closed_forms.shapley.integrals import shared
-from gpattr.closed_forms.shapley.leaves import leaf_of
-from gpattr.closed_forms.shapley.linear import linear_formulas
-from gpattr.closed_forms.shapley.ring import Series, multiplied
-from gpattr.closed_forms.shapley.series_product import Scaled, SeriesProduct
+from gpattr.closed_forms.shapley.means import linear_formulas
+from gpattr.closed_forms.shapley.series_product import SeriesProduct, leaf_of
+from gpattr.closed_forms.shapley.signed_factors import Quad
 from gpattr.closed_forms.shapley.signed_integrals import (
+    Series,
     leave_one_out,
     leave_two_out,
+    multiplied,
     pair_of_nodes,
     sizes,
     whole_size,
 )
-from gpattr.closed_forms.shapley.waves import wave_formulas
 from gpattr.closed_forms.table import Bounded, Formulas
 from gpattr.kernels import Cosine, Kernel, Linear
 from gpattr.operators import Coalitions, Players
@@ -135,25 +143,17 @@ def _product(
     variance: float, leaves: list[tuple[Kernel, tuple[int, ...]]], players: Players
 ) -> SeriesProduct | None:
     """Return the term of a kernel; None where a leaf is not known, or there are too many orders."""
-    factors, others = [], []
-    for kernel, columns in leaves:
-        factor = factor_of(kernel, columns, players)
-        if factor is not None:
-            factors.append(factor)
-            continue
-        leaf = leaf_of(kernel, columns, players)
-        if leaf is None:
-            return None
-        others.append(leaf)
-    if sum(leaf.is_complex for leaf in others) > 1:  # a product of real parts is none
+    found = [leaf_of(kernel, columns, players) for kernel, columns in leaves]
+    known = [part for part in found if part is not None]
+    own = tuple(leaf for _, leaf in known)
+    if len(known) < len(found) or sum(leaf.is_complex for leaf in own) > 1:
+        return None  # a product of real parts is none
+    if prod(len(leaf.weights) for leaf in own if leaf.weights is not None) > LARGEST_RING:
         return None
-    if prod(len(leaf.weights) for leaf in others if leaf.weights is not None) > LARGEST_RING:
-        return None
-    variance = variance * prod(variance_of(factor.kernel) for factor in factors)
-    return SeriesProduct(variance, tuple(factors), tuple(others), players.count)
+    return SeriesProduct(variance * prod(scale for scale, _ in known), own, players.count)
 
 
-def _drawn(term: SeriesProduct, sites: Coalitions, Z: Array) -> Scaled | None:
+def _drawn(term: SeriesProduct, sites: Coalitions, Z: Array) -> list[Series] | None:
     """Return the factors averaged over the draws of a baseline, at all points."""
     if sites.weights is None:
         return None
@@ -161,7 +161,7 @@ def _drawn(term: SeriesProduct, sites: Coalitions, Z: Array) -> Scaled | None:
 
 
 def _tiles(
-    term: SeriesProduct, sites: Coalitions, Z: Array, rows: slice, drawn: Scaled | None
+    term: SeriesProduct, sites: Coalitions, Z: Array, rows: slice, drawn: list[Series] | None
 ) -> Iterator[Tile]:
     """Yield the Shapley values of some rows for all points, in tiles."""
     xp, reach = namespace(Z), term.reach(sites.stop, sites.start, Z)
@@ -172,23 +172,27 @@ def _tiles(
         some = slice(low, min(low + height, rows.stop))
         for left in range(0, len(Z), step):
             points = slice(left, min(left + step, len(Z)))
-            here = None if drawn is None else _at_points(drawn, points)
-            part = term.pairs(sites[some], Z[points], here)
+            here = None if drawn is None else _taken(drawn, points)
+            factors = term.pairs(sites[some], Z[points], here)
             shape = (some.stop - some.start, points.stop - points.start)
-            scale = term.variance * xp.exp(xp.asarray(0.0) + part.exponent)
-            totals = leave_one_out(part.factors, term.ring, term.degree)
-            values = xp.stack([xp.broadcast_to(_real(total), shape) for total in totals])
-            lost = 32.0 + 2.0 * len(term.players) + 4.0 * (reach + abs(part.exponent))
-            size = lost * scale * sizes(part.factors, term.ring)
-            yield Tile(some, points, scale * values, xp.broadcast_to(size, shape))
+            totals = leave_one_out(factors, term.ring, term.degree)
+            values = xp.stack([xp.broadcast_to(total.real, shape) for total in totals])
+            lost = 32.0 + 2.0 * len(term.players) + 4.0 * reach
+            size = lost * term.variance * sizes(factors, term.ring)
+            yield Tile(some, points, term.variance * values, xp.broadcast_to(size, shape))
 
 
-def _at_points(drawn: Scaled, points: slice) -> Scaled:
+def _taken(factors: list[Series], some: slice) -> list[Series]:
+    """Return some points, or rows, of all coefficients."""
+
     def taken(value: Any) -> Any:
-        return value if isinstance(value, float) else value[points]
+        if isinstance(value, Quad):
+            return Quad(
+                *(taken(part) for part in (value.mean, value.left, value.right, value.mixed))
+            )
+        return value if isinstance(value, float) else value[some]
 
-    factors = [{i: taken(value) for i, value in series.items()} for series in drawn.factors]
-    return Scaled(factors, [taken(log) for log in drawn.exponents])
+    return [{i: taken(value) for i, value in series.items()} for series in factors]
 
 
 def _length(values: Array) -> Array:
@@ -196,10 +200,6 @@ def _length(values: Array) -> Array:
     xp = namespace(values)
     largest = xp.max(values, axis=1) + 1e-300
     return largest * xp.sqrt(((values / largest[:, None]) ** 2).sum(axis=1))
-
-
-def _real(value: Any) -> Any:
-    return value.real
 
 
 def _rounding(term: SeriesProduct, *rows: Array) -> float:
@@ -214,61 +214,79 @@ def _between(term: SeriesProduct, sites: Coalitions, other: Coalitions) -> Bound
     if not n:
         return Bounded(result, error)
     quads = term.quads(sites, other)
-    scale = term.variance * xp.exp(xp.asarray(0.0) + quads.exponent)
-    nodes = pair_of_nodes(quads.factors, term.degree) ** 2
+    nodes = pair_of_nodes(quads, term.degree) ** 2
     for rows in blocks(n, 48.0 * nodes * term.width, sites.stop):
-        factors = [
-            {i: _quad_rows(quad, rows) for i, quad in series.items()} for series in quads.factors
-        ]
+        factors = _taken(quads, rows)
         values = leave_two_out(factors, term.ring, term.degree, symmetric=sites is other)
-        top = scale if scale.ndim == 0 else scale[rows]
         for i, row in zip(places, values, strict=True):
             for j, value in zip(places, row, strict=True):
-                result[rows, i, j] = top * _real(value)
-    size = whole_size(quads.factors, term.ring)
+                result[rows, i, j] = term.variance * value.real
+    size = term.variance * whole_size(quads, term.ring)
     lost = _rounding(term, sites.stop, sites.start, other.stop, other.start)
-    return Bounded(result, error + lost * (1.0 + abs(quads.exponent) / 16.0) * scale * size)
+    return Bounded(result, error + lost * size)
 
 
-def _quad_rows(quad: Any, rows: slice) -> Any:
-    if isinstance(quad.mixed, float):
-        return quad
-    return type(quad)(*(part[rows] for part in (quad.mean, quad.left, quad.right, quad.mixed)))
-
-
-def _at_baselines(term: SeriesProduct, sites: Coalitions, Z: Array) -> Scaled:
+def _at_baselines(term: SeriesProduct, sites: Coalitions, Z: Array) -> list[Series]:
     """Return the factors at baselines, or averaged over their draws, (n or 1, m)."""
     if sites.weights is None:
         return term.values(sites.start, Z)
     return term.mean_values(sites.start, sites.weights, Z)
 
 
-def _between_baselines(term: SeriesProduct, sites: Coalitions, other: Coalitions) -> Scaled:
+def _between_baselines(term: SeriesProduct, sites: Coalitions, other: Coalitions) -> list[Series]:
     """Return the factors at the i-th baselines of two batches, (n,), or between draws, (1,)."""
     if sites.weights is not None:
         return term.mean_of_means(sites, other)
     xp, shape = namespace(sites.start), sites.shape
     one, two = (xp.broadcast_to(some.start, shape) for some in (sites, other))
     quads = term.quads(Coalitions(one, one, sites.players), Coalitions(two, two, sites.players))
-    means = [{i: quad.mean for i, quad in part.items()} for part in quads.factors]
-    return Scaled(means, quads.exponents)
+    return [{i: quad.mean for i, quad in part.items()} for part in quads]
 
 
-def _whole(term: SeriesProduct, part: Scaled) -> tuple[Array, Array]:
+def _whole(term: SeriesProduct, factors: list[Series]) -> tuple[Array, Array]:
     """Return σ² times the product of all factors, and its size before anything cancels."""
-    xp, ring = namespace(*_arrays(part)), term.ring
-    scale = term.variance * xp.exp(xp.asarray(0.0) + part.exponent)
+    ring = term.ring
 
     def total(factors: list[Series], signed: bool) -> Any:
         series = multiplied(ring, factors)
         weights = ring.functional
         return sum((a if signed else abs(a)) * series[i] for i, a in weights.items() if i in series)
 
-    absolute = [{i: abs(value) for i, value in series.items()} for series in part.factors]
-    lost = 1.0 + abs(part.exponent) / 16.0
-    return scale * _real(total(part.factors, True)), lost * scale * total(absolute, False)
+    absolute = [{i: abs(value) for i, value in series.items()} for series in factors]
+    return term.variance * total(factors, True).real, term.variance * total(absolute, False)
 
 
-def _arrays(part: Scaled) -> list[Any]:
-    values = [value for series in part.factors for value in series.values()]
-    return [*values, *part.exponents]
+def wave_formulas(
+    variance: float, kernel: Cosine, columns: tuple[int, ...], players: Players
+) -> Formulas:
+    """Return the formulas of Shapley values for σ² times a cosine kernel of some columns."""
+    some, scale = list(columns), variance * kernel.variance
+    period = np.broadcast_to(np.asarray(kernel.period), (len(columns),))
+
+    def waves(sites: Coalitions, origin: Array) -> tuple[Fourier, Array, Array]:
+        """Return the two functions, seen from the origin, their images, and the size of these."""
+        basis = Fourier(2.0 * math.pi / period[None, :], to_numpy(origin[some]))
+        inside = sites.select(some)
+        images, size = images_of(WaveFactors(basis), inside)
+        reach = basis.phase(inside.stop) + basis.phase(inside.start)
+        return basis, images, EPS * (64.0 + 4.0 * len(players.seen) + 4.0 * reach) * size[:, 0]
+
+    def cross(sites: Coalitions, Z: Array) -> Bounded:
+        basis, images, lost = waves(sites, Z[0])
+        lost = lost * (1.0 + basis.phase(Z[:, some]) / 16.0)
+        value = product(images, scale * basis(Z[:, some]).T)
+        return Bounded(value, scale * lost * len(Z) ** 0.5)
+
+    def contract(sites: Coalitions, Z: Array, w: Array) -> Bounded:
+        basis, images, lost = waves(sites, Z[0])
+        lost = lost * (1.0 + basis.phase(Z[:, some]) / 16.0)
+        value = product(images, product(scale * basis(Z[:, some]).T, w))
+        return Bounded(value, scale * lost * abs(w).sum(axis=0).max())
+
+    def between(sites: Coalitions, other: Coalitions) -> Bounded:
+        xp, origin = namespace(sites.stop), sites.stop[0]
+        _, one, lost = waves(sites, origin)
+        _, two, more = (None, one, lost) if other is sites else waves(other, origin)
+        return Bounded(scale * (one @ xp.swapaxes(two, 1, 2)), 4.0 * scale * (lost + more))
+
+    return Formulas(cross, contract, lambda sites: between(sites, sites), between)

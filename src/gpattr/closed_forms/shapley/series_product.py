@@ -1,53 +1,139 @@
-"""Products over players of positive factors and of power series, at rows, points and baselines.
+"""Kernels that are coefficients of products of power series over players.
 
-Positive factors come by their logarithms and are divided by the largest of their values, so that no
-product over- or underflows; the exponent of what they were divided by goes with them.
+A term is a product of leaves k = Σₙ aₙ [θⁿ] ∏_g T_g(θ), with a series T_g of each player g:
+
+    a product of factors of players         T = k                             aₙ: 1
+    FullAdditive, order variances σₙ²       T = ∏ (1 + θ kⱼ) over columns     aₙ = σₙ²
+    (c + Σ σⱼ²xⱼzⱼ)^p                       T = exp(θ Σ σⱼ²xⱼzⱼ)              aₙ = p!/(p−n)! c^(p−n)
+    Cosine, the real part of                T = exp(i Σ 2π(xⱼ − zⱼ)/pⱼ)       aₙ: 1
 """
 
 from __future__ import annotations
 
+import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from operator import mul
+from typing import Any
 
 from gpattr._core.array import Array, namespace
 from gpattr._core.memory import blocks
-from gpattr.closed_forms.shapley.differences import PAIR_OF_ONES, QUAD_OF_ONES, Pair, Quad
-from gpattr.closed_forms.shapley.factors import Factor
-from gpattr.closed_forms.shapley.leaves import Leaf
-from gpattr.closed_forms.shapley.product import PositiveProduct
-from gpattr.closed_forms.shapley.ring import Ring, Series
-from gpattr.closed_forms.shapley.signed_factors import contrast, quad_of_corners
-from gpattr.operators import Coalitions
+from gpattr.closed_forms.shapley.signed_factors import (
+    PAIR_OF_ONES,
+    QUAD_OF_ONES,
+    Bilinear,
+    Composed,
+    Pair,
+    Quad,
+    SignedFactor,
+    Wave,
+    signed_factor,
+)
+from gpattr.closed_forms.shapley.signed_integrals import Ring, Series, multiplied
+from gpattr.kernels import Cosine, FullAdditive, Kernel, Linear, Polynomial
+from gpattr.kernels.base import of_columns
+from gpattr.kernels.factors import Factor, KernelProduct, separated
+from gpattr.kernels.white import has_white
+from gpattr.operators import Coalitions, Players
+
+See = Callable[[SignedFactor], Any]  # values, a pair or a quad of a factor
 
 
-class Scaled(NamedTuple):
-    """A series of every player, and the exponent of what each was divided by."""
+@dataclass(frozen=True, eq=False)
+class SeriesLeaf(ABC):
+    """A kernel as a coefficient of a product over ``players``.
 
-    factors: list[Series]
-    exponents: list[Any]
+    ``weights`` are a₀, a₁, … of its own variable θ; None if it has none.
+    """
+
+    players: tuple[int, ...]
+    weights: list[float] | None
+
+    @abstractmethod
+    def series(self, player: int, see: See, one: Any) -> Series:
+        """Return T of a player by orders of θ, as ``see`` sees its factors; ``one`` is 1."""
+
+    @abstractmethod
+    def factors_of(self, player: int) -> list[SignedFactor]:
+        """Return the factors that the series of a player is made of."""
+
+    def reach(self, *rows: Any) -> float:
+        """Return the sum of phases between any of these rows; ε times it is a relative error."""
+        return sum(f.reach(*rows) for player in self.players for f in self.factors_of(player))
 
     @property
-    def exponent(self) -> Any:
-        """The exponent of the product."""
-        return sum(self.exponents)
+    def is_complex(self) -> bool:
+        """Whether the kernel is the real part of what its series are."""
+        return False
+
+
+@dataclass(frozen=True, eq=False)
+class FactorLeaf(SeriesLeaf):
+    """Factors, one for each player, that are multiplied."""
+
+    factors: dict[int, SignedFactor]
+
+    def factors_of(self, player: int) -> list[SignedFactor]:
+        return [self.factors[player]]
+
+    def series(self, player: int, see: See, one: Any) -> Series:
+        return {0: see(self.factors[player])}
+
+    @property
+    def is_complex(self) -> bool:
+        return any(isinstance(f, Wave) and not f.real for f in self.factors.values())
+
+
+@dataclass(frozen=True, eq=False)
+class OrdersLeaf(SeriesLeaf):
+    """Elementary symmetric polynomials of factors, the lists of which belong to players."""
+
+    factors: dict[int, list[SignedFactor]]
+
+    def factors_of(self, player: int) -> list[SignedFactor]:
+        return self.factors[player]
+
+    def series(self, player: int, see: See, one: Any) -> Series:
+        assert self.weights is not None
+        linear = [{0: one, 1: see(factor)} for factor in self.factors[player]]
+        return multiplied(Ring([self.weights]), linear)
+
+
+@dataclass(frozen=True, eq=False)
+class ExponentialLeaf(SeriesLeaf):
+    """Powers of a sum of factors, one for each player."""
+
+    factors: dict[int, Bilinear]
+
+    def factors_of(self, player: int) -> list[SignedFactor]:
+        return [self.factors[player]]
+
+    def series(self, player: int, see: See, one: Any) -> Series:
+        assert self.weights is not None
+        value = see(self.factors[player])
+        result: Series = {0: one, 1: value}
+        for order in range(2, len(self.weights)):
+            result[order] = (1.0 / order) * (result[order - 1] * value)
+        return result
 
 
 @dataclass(frozen=True, eq=False)
 class SeriesProduct:
-    """``variance`` times positive ``factors`` times ``leaves``, of some of ``count`` players."""
+    """``variance`` times ``leaves``, of some of ``count`` players.
+
+    What its methods return has a series for every player that it depends on.
+    """
 
     variance: float
-    factors: tuple[Factor, ...]
-    leaves: tuple[Leaf, ...]
+    leaves: tuple[SeriesLeaf, ...]
     count: int
 
     @cached_property
     def players(self) -> list[int]:
         """The players that the kernel depends on, in order."""
-        parts: Sequence[Factor | Leaf] = (*self.factors, *self.leaves)
-        return sorted({player for part in parts for player in part.players})
+        return sorted({player for leaf in self.leaves for player in leaf.players})
 
     @cached_property
     def ring(self) -> Ring:
@@ -58,14 +144,8 @@ class SeriesProduct:
     def degree(self) -> int:
         """How many players can vary at a time in one term of the kernel."""
         parts = [leaf.players for leaf in self.leaves if leaf.weights is None]
-        parts += [factor.players for factor in self.factors]
         single = {player for part in parts for player in part}
         return min(len(self.players), len(single) + self.ring.orders)
-
-    @property
-    def is_complex(self) -> bool:
-        """Whether the kernel is a real part."""
-        return any(leaf.is_complex for leaf in self.leaves)
 
     @property
     def width(self) -> int:
@@ -76,133 +156,42 @@ class SeriesProduct:
         """Return the sum of phases between any of these rows; ε times it is a relative error."""
         return sum(leaf.reach(*rows) for leaf in self.leaves)
 
-    def pairs(self, sites: Coalitions, Z: Array, drawn: Scaled | None) -> Scaled:
+    def pairs(self, sites: Coalitions, Z: Array, drawn: list[Series] | None) -> list[Series]:
         """Return the factors at rows and baselines, (n, m), at all points."""
         if drawn is not None:
-            return self._beside(self.values(sites.stop, Z), drawn)
-        X, B = sites.stop, sites.start
-        factors = self._series(lambda factor: factor.pair(X, B, Z), PAIR_OF_ONES)
-        exponents: list[Any] = [0.0] * len(self.players)
-        xp = namespace(Z)
-        for place, logs in self._logs(X, B, Z).items():
-            row, baseline, half = logs
-            exponents[place] = xp.maximum(row, baseline + 0.0 * row)
-            factors[place] = _times(contrast(xp.tanh(half)), factors[place])
-        return Scaled(factors, exponents)
+            return _each(_pair, self.values(sites.stop, Z), drawn)
+        return self._series(lambda factor: factor.pair(sites.stop, sites.start, Z), PAIR_OF_ONES)
 
-    def _logs(self, X: Array, B: Array, Z: Array) -> dict[int, list[Array]]:
-        """Return logarithms of positive factors at rows and baselines, and half their difference.
+    def values(self, X: Array, Z: Array) -> list[Series]:
+        """Return the factors at every pair of rows and points, (n, m)."""
+        return self._series(lambda factor: factor.values(X, Z), 1.0)
 
-        They are by position of the player.
-        """
-        x, b, z = X.T[:, :, None], B.T[:, :, None], Z.T[:, None, :]
-        result: dict[int, list[Array]] = {}
-        for factor in self.factors:
-            logs = factor.pair(*map(factor.taken, (x, b, z)))
-            for i, player in enumerate(factor.players):
-                place, some = self.players.index(player), [part[i] for part in logs]
-                had = result.get(place)
-                result[place] = (
-                    some if had is None else [a + b for a, b in zip(had, some, strict=True)]
-                )
-        return result
-
-    def values(self, X: Array, Z: Array) -> Scaled:
-        """Return the factors at every pair of rows and points, (n, m), scaled by themselves."""
-        x, z = X.T[:, :, None], Z.T[:, None, :]
-        exponents: list[Any] = [0.0] * len(self.players)
-        for factor in self.factors:
-            logs = factor.logs(factor.taken(x), factor.taken(z))
-            for player, log in zip(factor.players, logs, strict=True):
-                place = self.players.index(player)
-                exponents[place] = exponents[place] + log
-        return Scaled(self._series(lambda factor: factor.values(X, Z), 1.0), exponents)
-
-    def mean_values(self, points: Array, weights: Array, Z: Array) -> Scaled:
+    def mean_values(self, points: Array, weights: Array, Z: Array) -> list[Series]:
         """Return the weighted mean over points of the factors of each player, (m,), at Z."""
         parts = []
         for some in blocks(len(Z), 32.0 * len(points) * self.width, Z):
-            whole = self.values(points, Z[some])
-            parts.append([_weighted(*part, weights) for part in zip(*whole, strict=True)])
-        factors, exponents = [], []
-        for each in zip(*parts, strict=True):  # the blocks of one player
-            series, logs = zip(*each, strict=True)
-            factors.append({i: _joined([part[i] for part in series]) for i in series[0]})
-            exponents.append(_joined(logs))
-        return Scaled(factors, exponents)
+            parts.append(_each(lambda value: _mean(value, weights), self.values(points, Z[some])))
+        return _each(lambda *values: _joined(values), *parts)
 
-    def mean_of_means(self, sites: Coalitions, other: Coalitions) -> Scaled:
+    def mean_of_means(self, sites: Coalitions, other: Coalitions) -> list[Series]:
         """Return the factors averaged over two independent draws of a baseline, (1,)."""
         single = self.mean_values(sites.start, sites.weights, other.start)
-        parts = [
-            _weighted(
-                {i: _column(value) for i, value in series.items()}, _column(log), other.weights
-            )
-            for series, log in zip(*single, strict=True)
-        ]
-        return Scaled([part[0] for part in parts], [part[1] for part in parts])
+        return _each(lambda value: _mean(_column(value), other.weights), single)
 
-    def quads(self, sites: Coalitions, other: Coalitions) -> Scaled:
+    def quads(self, sites: Coalitions, other: Coalitions) -> list[Series]:
         """Return the factors at the four corners of the i-th sites of two batches, (n,)."""
-        if sites.weights is not None:
-            return self._drawn_quads(sites, other)
         xp, shape = namespace(sites.stop), sites.shape
         X, Y = sites.stop, other.stop
-        B, C = (xp.broadcast_to(some.start, shape) for some in (sites, other))
-        factors = self._series(lambda factor: factor.quad(X, B, Y, C), QUAD_OF_ONES)
-        exponents: list[Any] = [0.0] * len(self.players)
-        if self.factors:
-            positive = PositiveProduct(1.0, self.factors, self.count)
-            corners = positive.corners(sites, other)
-            for i, player in enumerate(positive.players):
-                quad = quad_of_corners(*(part[:, i] for part in corners[:4]))
-                place = self.players.index(player)
-                factors[place] = _times(quad, factors[place])
-            exponents[0] = xp.log(xp.maximum(corners.top, 1e-320))
-        return Scaled(factors, exponents)
+        if sites.weights is None:
+            B, C = (xp.broadcast_to(some.start, shape) for some in (sites, other))
+            return self._series(lambda factor: factor.quad(X, B, Y, C), QUAD_OF_ONES)
+        # Both baselines are drawn, players apart.
+        xx = self._series(lambda factor: factor.quad(X, X, Y, Y), QUAD_OF_ONES)
+        xb = self.mean_values(other.start, other.weights, X)
+        bx = self.mean_values(sites.start, sites.weights, Y)
+        return _each(_quad, xx, xb, bx, self.mean_of_means(sites, other))
 
-    def _drawn_quads(self, sites: Coalitions, other: Coalitions) -> Scaled:
-        """Return the same where both baselines are drawn, players apart."""
-        xx = self._each(sites.stop, other.stop)
-        xb = _turned(self.mean_values(other.start, other.weights, sites.stop))
-        bx = self.mean_values(sites.start, sites.weights, other.stop)
-        bb = self.mean_of_means(sites, other)
-        corners = (xx, xb, bx, bb)
-        factors, exponents = [], []
-        for place in range(len(self.players)):
-            high, scales = _common([corner.exponents[place] for corner in corners])
-            exponents.append(high)
-            series = [corner.factors[place] for corner in corners]
-            factors.append(
-                {
-                    i: _quad([scale * part[i] for scale, part in zip(scales, series, strict=True)])
-                    for i in series[0]
-                }
-            )
-        return Scaled(factors, exponents)
-
-    def _each(self, X: Array, Y: Array) -> Scaled:
-        """Return the factors at xᵢ and yᵢ, (n,)."""
-        logs: list[Any] = [0.0] * len(self.players)
-        for factor in self.factors:
-            some = factor.logs(factor.taken(X.T), factor.taken(Y.T))
-            for player, log in zip(factor.players, some, strict=True):
-                logs[self.players.index(player)] = logs[self.players.index(player)] + log
-        quads = self._series(lambda factor: factor.quad(X, X, Y, Y), QUAD_OF_ONES)
-        return Scaled([{i: q.mean for i, q in series.items()} for series in quads], logs)
-
-    def _beside(self, row: Scaled, drawn: Scaled) -> Scaled:
-        """Return pairs of rows and drawn baselines."""
-        factors, exponents = [], []
-        for u, v, at_row, at_draws in zip(
-            row.factors, drawn.factors, row.exponents, drawn.exponents, strict=True
-        ):
-            high, (one, two) = _common([at_row, at_draws])
-            exponents.append(high)
-            factors.append({i: _pair(one * u[i], two * v[i]) for i in u})
-        return Scaled(factors, exponents)
-
-    def _series(self, see: Callable[[Any], Any], one: Any) -> list[Series]:
+    def _series(self, see: See, one: Any) -> list[Series]:
         """Return the product of the leaves' series for every player."""
         ring, variables = self.ring, 0
         result: list[Series | None] = [None] * len(self.players)
@@ -218,22 +207,12 @@ class SeriesProduct:
         return [{0: one} if series is None else series for series in result]
 
 
-def _times(factor: Any, series: Series) -> Series:
-    """Return a series times one factor."""
-    return {i: factor if _is_one(value) else factor * value for i, value in series.items()}
-
-
-def _is_one(value: Any) -> bool:
-    return value is PAIR_OF_ONES or value is QUAD_OF_ONES
-
-
-def _turned(part: Scaled) -> Scaled:
-    """Return the factors with their arguments exchanged: complex ones are Hermitian."""
-    factors = [
-        {i: value if isinstance(value, float) else value.conj() for i, value in some.items()}
-        for some in part.factors
+def _each(function: Callable[..., Any], *parts: list[Series]) -> list[Series]:
+    """Return a function of the coefficients of several series of every player."""
+    return [
+        {i: function(*(series[i] for series in some)) for i in some[0]}
+        for some in zip(*parts, strict=True)
     ]
-    return Scaled(factors, part.exponents)
 
 
 def _pair(row: Any, baseline: Any) -> Pair:
@@ -241,23 +220,14 @@ def _pair(row: Any, baseline: Any) -> Pair:
     return PAIR_OF_ONES if isinstance(row, float) else Pair.of(row, baseline)
 
 
-def _quad(values: list[Any]) -> Quad:
-    """Return the quad of four values; numbers are constants, which are 1."""
-    return QUAD_OF_ONES if isinstance(values[0], float) else Quad.of(*values)
+def _quad(xx: Quad, xb: Any, bx: Any, bb: Any) -> Quad:
+    """Return the quad of four values, complex ones Hermitian; numbers are constants, 1."""
+    return QUAD_OF_ONES if isinstance(xb, float) else Quad.of(xx.mean, xb.conj(), bx, bb)
 
 
-def _weighted(series: Series, log: Any, weights: Array) -> tuple[Series, Any]:
-    """Return the weighted mean of a series over the first axis, and its exponent."""
-    xp, column, high = namespace(weights), weights[:, None], 0.0
-    varies = not isinstance(log, float)
-    if varies:
-        high = xp.max(log, axis=0)
-        column = column * xp.exp(log - high)
-    means = {
-        i: (column * value).sum(axis=0) if varies or not isinstance(value, float) else value
-        for i, value in series.items()
-    }
-    return means, high
+def _mean(value: Any, weights: Array) -> Any:
+    """Return the weighted mean over the first axis; numbers are constants."""
+    return value if isinstance(value, float) else (weights[:, None] * value).sum(axis=0)
 
 
 def _column(value: Any) -> Any:
@@ -269,13 +239,46 @@ def _joined(parts: Sequence[Any]) -> Any:
     return first if isinstance(first, float) else namespace(first).concatenate(list(parts))
 
 
-def _common(exponents: Sequence[Any]) -> tuple[Any, list[Any]]:
-    """Return the largest exponent, and what values with each exponent are multiplied by."""
-    if all(isinstance(exponent, float) for exponent in exponents):
-        return 0.0, [1.0] * len(exponents)
-    xp = namespace(*exponents)
-    high = exponents[0]
-    for exponent in exponents[1:]:
-        high, exponent = high + 0.0 * exponent, exponent + 0.0 * high
-        high = xp.maximum(high, exponent)
-    return high, [xp.exp(exponent - high) for exponent in exponents]
+def leaf_of(
+    kernel: Kernel, columns: tuple[int, ...], players: Players
+) -> tuple[float, SeriesLeaf] | None:
+    """Return a kernel of some columns as a leaf and a scale; None where it is not known to be one.
+
+    A kernel that is one product over players has one factor for each of them.
+    """
+    if has_white(kernel):
+        return None
+    seen = tuple(sorted({players.owner[column] for column in columns}))
+    places = {g: tuple(i for i, c in enumerate(columns) if players.owner[c] == g) for g in seen}
+    mine = {g: tuple(columns[i] for i in places[g]) for g in seen}
+    if type(kernel) is FullAdditive:
+        lists = {
+            g: [signed_factor(kernel.bases[i], (columns[i],), players) for i in places[g]]
+            for g in seen
+        }
+        return 1.0, OrdersLeaf(seen, [0.0, *map(float, kernel.order_variances)], lists)
+    if len(seen) > 1 and isinstance(kernel, (Linear, Polynomial)):
+        sums = {g: Bilinear(mine[g], of_columns(kernel.variance, places[g])) for g in seen}
+        return 1.0, ExponentialLeaf(seen, _power_weights(kernel), sums)
+    if len(seen) > 1 and type(kernel) is Cosine:
+        waves = {g: Wave(mine[g], of_columns(kernel.period, places[g]), real=False) for g in seen}
+        return kernel.variance, FactorLeaf(seen, None, {**waves})
+    product = KernelProduct(1.0, (Factor(kernel, columns),))
+    terms = separated(product, [mine[g] for g in seen])
+    if terms is None or len(terms) > 1 or None in (f.group for f in terms[0].factors):
+        return None
+    factors: dict[int, SignedFactor] = {}
+    for part, some, group in terms[0].factors:
+        assert some is not None
+        assert group is not None
+        own, g = signed_factor(part, some, players), seen[group]
+        factors[g] = Composed(own.columns, (factors[g], own), mul) if g in factors else own
+    return terms[0].scale, FactorLeaf(seen, None, factors)
+
+
+def _power_weights(kernel: Linear | Polynomial) -> list[float]:
+    """Return p!/(p−n)! c^(p−n), n = 0 … p."""
+    if isinstance(kernel, Linear):
+        return [0.0, 1.0]
+    p, c = kernel.degree, kernel.offset
+    return [math.perm(p, n) * c ** (p - n) for n in range(p + 1)]
