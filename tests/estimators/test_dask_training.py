@@ -17,9 +17,9 @@ from gpattr import Explainer, GPRegressor, RandomFeatureGPRegressor, SparseGPReg
 from gpattr._core import workers
 from gpattr._core.array import product
 from gpattr._core.lazy_tables import is_dask
-from gpattr.estimators import segments, sums
-from gpattr.estimators.moments import Moments
-from gpattr.estimators.segments import Tree, joined
+from gpattr.estimators import sums
+from gpattr.estimators.sums import Tree, joined
+from gpattr.estimators.training_rows import Moments
 from gpattr.exceptions import ClusterError, InvalidInputError
 from gpattr.kernels import Linear, SquaredExponential
 
@@ -44,7 +44,7 @@ GIVEN = {"kernel": KERNEL, "noise_variance": 0.01, "optimize": False, "random_st
 def small_segments():
     """Several levels of the tree with few rows; only the client cuts rows into segments."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (segments, sums, dask_rows):
+        for module in (sums, dask_rows):
             patch.setattr(module, "SEGMENT", 1024)
         yield
 
