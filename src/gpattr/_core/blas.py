@@ -29,6 +29,7 @@ _potrf, _potri = get_lapack_funcs(("potrf", "potri"), (_DOUBLE,))
 
 # Multiplications up to which a call stays in the calling thread: sharing costs what it gains.
 ALONE = 2**24
+SMALL = 2**13  # multiplications up to which a BLAS starts no threads
 TILE = 128  # rows, or columns, of a tile of a factor
 CACHED = 2**15  # numbers that stay in the cache
 FEW = 32  # rows up to which a product is as fast as a symmetric one
@@ -189,6 +190,8 @@ def _portions(size: int) -> list[slice]:
 
 def multiply(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     """AB, (r, c) or (r,), for A (r, k) and B (k, c) or (k,)."""
+    if A.size * B.size <= SMALL * len(B):
+        return np.dot(A, B)
     with one_blas_thread:
         shape = A.shape[:-1] + B.shape[1:]
         if A.ndim != 2 or not _divided(A.size * (16.0 if B.ndim == 1 else B.shape[1])):
