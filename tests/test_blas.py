@@ -1,18 +1,15 @@
-"""The private BLAS: NumPy's numbers, the same bits for any number of threads, and nothing that
-others could notice.
-"""
+"""Linear algebra: NumPy's numbers with any number of threads, and limits that leave no trace."""
 
 import multiprocessing
 import os
-import subprocess
-import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import threadpool_limits
 
 from gpattr import GPRegressor
 from gpattr._core import array as _array
@@ -55,7 +52,7 @@ def results(m, columns=70):
         "cholesky": L,
         "cholesky_inverse": np.tril(blas.cholesky_inverse(L.copy(order="F"))),
         "multiply": blas.multiply(A, B),
-        "multiply_vector": blas.multiply_vector(A, x),
+        "multiply_vector": blas.multiply(A, x),
         "symmetric_exponential": np.triu(blas.symmetric_exponential(B / m, B.T)),
         "add_gram": np.tril(blas.add_gram(np.eye(m, order="F"), V)),
         "symmetric_product": blas.symmetric_product(np.triu(A), B),
@@ -87,18 +84,38 @@ def expected(m, columns=70):
     }
 
 
-@pytest.fixture(params=["private", "SciPy's own"])
-def library(request, monkeypatch):
-    if request.param == "private":
-        if blas.library() is None:
-            pytest.skip("SciPy has no OpenBLAS of its own here")
-    else:
-        monkeypatch.setattr(blas, "_loaded", [None])
+class Library:
+    """A BLAS that may use four threads; those of a real one would spin for minutes."""
+
+    def __init__(self):
+        self.number = 4
+
+    def get_num_threads(self):
+        return self.number
+
+    def set_num_threads(self, number):
+        self.number = number
+
+
+@pytest.fixture
+def four_threads(monkeypatch):
+    """Every BLAS of the process may use four threads."""
+    libraries = [Library(), Library()]
+    with threadpool_limits(limits=1, user_api="blas"):
+        monkeypatch.setattr(blas, "_libraries", lambda: libraries)
+        yield
+
+
+@pytest.fixture(params=[1, 2, 5])
+def threads(request, four_threads, monkeypatch):
+    """As many threads as this; every call with more than one piece is shared, whatever its size."""
+    monkeypatch.setattr(blas, "ALONE", 0)
+    monkeypatch.setattr(workers, "_pool", workers.Pool(request.param - 1))
     return request.param
 
 
 @pytest.mark.parametrize("m", [*SIZES[:-1], pytest.param(SIZES[-1], marks=pytest.mark.slow)])
-def test_numbers_are_numpys(m, library):
+def test_numbers_are_numpys(m, threads):
     got, wanted = results(m), expected(m)
     for name, value in got.items():
         close(value, wanted[name])
@@ -106,7 +123,7 @@ def test_numbers_are_numpys(m, library):
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("m", [1, 2, 65, 300])
-def test_any_layout_is_read(layout, m, library):
+def test_any_layout_is_read(layout, m, threads):
     laid = LAYOUTS[layout]
     tolerance = 1e6 if layout == "single" else 1.0
     A, B, V = definite(m), matrix(m, 7), matrix(9, m)
@@ -121,7 +138,7 @@ def test_any_layout_is_read(layout, m, library):
         np.triu(np.exp(B @ B.T / 9)),
         tolerance,
     )
-    close(blas.multiply_vector(laid(V), laid(B)[:, 2]), V @ B[:, 2], tolerance)
+    close(blas.multiply(laid(V), laid(B)[:, 2]), V @ B[:, 2], tolerance)
     close(np.tril(blas.add_gram(laid(np.eye(m)), laid(V))), np.tril(np.eye(m) + V.T @ V), tolerance)
     close(blas.symmetric_product(laid(np.triu(A)), laid(B)), A @ B, tolerance)
     close(blas.outer_products(laid(V)), V @ V.T, tolerance)
@@ -132,13 +149,13 @@ def test_any_layout_is_read(layout, m, library):
         np.testing.assert_array_equal(part, kept)
 
 
-def test_nothing_to_do(library):
+def test_nothing_to_do(threads):
     none, square = np.empty((0, 0)), np.eye(3)
     assert blas.cholesky(none.copy()).shape == blas.cholesky_inverse(none.copy()).shape == (0, 0)
     assert blas.multiply(np.empty((3, 0)), np.empty((0, 2))).tolist() == [[0.0, 0.0]] * 3
     assert blas.multiply(np.empty((0, 3)), square).shape == (0, 3)
     assert blas.symmetric_exponential(np.empty((0, 3)), np.empty((3, 0))).shape == (0, 0)
-    assert blas.multiply_vector(np.empty((3, 0)), np.empty(0)).tolist() == [0.0] * 3
+    assert blas.multiply(np.empty((3, 0)), np.empty(0)).tolist() == [0.0] * 3
     np.testing.assert_array_equal(blas.add_gram(np.eye(3, order="F"), np.empty((0, 3))), square)
     assert blas.symmetric_product(square, np.empty((3, 0))).shape == (3, 0)
     assert blas.outer_products(np.empty((0, 2, 3))).shape == (0, 2, 2)
@@ -160,7 +177,7 @@ def test_results_take_the_place_of_what_was_given():
 
 @pytest.mark.parametrize("m", [3, 200, 300, 700])
 @pytest.mark.parametrize("place", [0, -1])
-def test_not_positive_definite(m, place, library):
+def test_not_positive_definite(m, place, threads):
     A = np.asfortranarray(definite(m))
     A[place, place] = -1.0
     with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
@@ -177,37 +194,15 @@ def test_products_of_stacks_and_vectors():
     assert _array.product(np.empty(0), np.empty((0, 2))).tolist() == [0.0, 0.0]
 
 
-@pytest.fixture
-def many_tasks(monkeypatch):
-    """Every call with more than one piece is shared, whatever its size."""
-    if blas.library() is None:
-        pytest.skip("SciPy has no OpenBLAS of its own here")
+def test_many_callers_at_once(four_threads, monkeypatch):
     monkeypatch.setattr(blas, "ALONE", 0)
-    monkeypatch.setattr(blas.library(), "allowed", lambda: 64)
-
-
-def with_threads(monkeypatch, threads):
-    monkeypatch.setattr(workers, "_pool", workers.Pool(threads - 1))
-
-
-@pytest.mark.parametrize("m", [257, 700])
-def test_bits_do_not_depend_on_threads(m, many_tasks, monkeypatch):
-    found = []
-    for threads in (1, 2, 5):
-        with_threads(monkeypatch, threads)
-        found.append(results(m, 700))
-    for other in found[1:]:
-        for name, value in found[0].items():
-            np.testing.assert_array_equal(other[name], value)
-
-
-def test_many_callers_at_once(many_tasks, monkeypatch):
-    with_threads(monkeypatch, 3)
-    wanted = results(300)
+    monkeypatch.setattr(workers, "_pool", workers.Pool(3))
+    wanted, before = expected(300), numbers()
     with ThreadPoolExecutor(16) as callers:
         for got in callers.map(lambda _: results(300), range(32)):
             for name, value in wanted.items():
-                np.testing.assert_array_equal(got[name], value)
+                close(got[name], value)
+    assert numbers() == before
 
 
 def test_pieces_may_share_again():
@@ -285,60 +280,114 @@ def test_usable_cores(files, environment, limit, tmp_path, monkeypatch):
     assert workers.usable_cores(tmp_path, environment) == (limit or 3)
 
 
-def test_users_limits_are_kept(many_tasks, monkeypatch):
-    monkeypatch.undo()
+def numbers():
+    """The number of threads of each BLAS."""
+    return [library.get_num_threads() for library in blas._libraries()]
+
+
+def test_a_limit_ends_as_it_began(four_threads):
+    before = numbers()
+    assert set(before) == {4}
+    with blas.one_blas_thread:
+        with blas.one_blas_thread:
+            assert set(numbers()) == {1}
+        assert set(numbers()) == {1}
+    assert numbers() == before
+    with pytest.raises(ZeroDivisionError), blas.one_blas_thread:
+        raise ZeroDivisionError
+    assert numbers() == before
+    with pytest.raises(np.linalg.LinAlgError):
+        blas.cholesky(-np.eye(3))
+    assert numbers() == before
+
+
+def test_limits_of_threads_that_enter_and_leave_in_any_order(four_threads):
+    before = numbers()
+    first, second, third = (ExitStack() for _ in range(3))
+    for stack in (first, second):
+        stack.enter_context(blas.one_blas_thread)
+    first.close()
+    assert set(numbers()) == {1}
+    third.enter_context(blas.one_blas_thread)
+    second.close()
+    assert set(numbers()) == {1}
+    third.close()
+    assert numbers() == before
+
+    def enter(seed):
+        rng = np.random.default_rng(seed)
+        for _ in range(100):
+            with blas.one_blas_thread:
+                time.sleep(1e-4 * rng.uniform())
+                assert set(numbers()) == {1}
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(enter, range(8)))
+    assert numbers() == before
+
+
+def test_users_limits_are_kept(monkeypatch):
     monkeypatch.setattr(blas, "ALONE", 0)
     pool, seen = workers.Pool(2), set()
     monkeypatch.setattr(workers, "_pool", pool)
     monkeypatch.setattr(pool, "share", lambda work, pieces: seen.add(len(pieces)))
     with threadpool_limits(limits=1, user_api="blas"):
         blas.multiply(matrix(300, 300), matrix(300, 300))
+        assert set(numbers()) == {1}
     assert not seen
 
 
-def test_no_library_to_load(tmp_path, monkeypatch):
-    assert blas._load(iter([])) is None
-    assert blas._load(iter([tmp_path / "libopenblas.so"])) is None
-    wrong = tmp_path / "libopenblas.so"
-    wrong.write_bytes(b"not a library")
-    assert blas._load(iter([wrong])) is None
-    monkeypatch.setattr(blas.tempfile, "mkdtemp", lambda **_: str(tmp_path / "missing"))
-    assert blas._load(blas._candidates()) is None
+def test_a_number_that_is_set_in_between_stays(four_threads):
+    with blas.one_blas_thread:
+        for library in blas._libraries():
+            library.set_num_threads(3)
+    assert set(numbers()) == {3}
 
 
-def test_nothing_is_left_in_the_temporary_folder(tmp_path):
-    if sys.platform == "win32":
-        pytest.skip("a library cannot be removed while it is in use")
-    code = "import numpy as np; from gpattr._core import blas; blas.multiply(np.eye(2), np.eye(2))"
-    subprocess.run(
-        [sys.executable, "-c", code], check=True, env=os.environ | {"TMPDIR": str(tmp_path)}
-    )
-    assert list(tmp_path.iterdir()) == []
+def test_one_call_costs_microseconds(four_threads):
+    with blas.one_blas_thread:
+        times = []
+        for _ in range(1000):
+            start = time.perf_counter()
+            with blas.one_blas_thread:
+                pass
+            times.append(time.perf_counter() - start)
+    assert np.median(times) < 2e-5
+
+
+def test_training_gives_threads_back():
+    X = matrix(60, 3)
+    with threadpool_limits(limits=2, user_api="blas"):
+        before = numbers()
+        GPRegressor(hyperparameters="optimal").fit(X, X[:, 0] ** 2 + 0.1 * matrix(60, 1)[:, 0])
+        assert numbers() == before == [2] * len(before)
 
 
 def child(connection):
-    blas._loaded.clear()
-    connection.send(results(300)["cholesky"])
+    threads = numbers()
+    blas.ALONE = 0
+    connection.send((threads, blas.one_blas_thread.entered, results(300)["cholesky"]))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 @pytest.mark.filterwarnings(
     "ignore:.*use of fork.*:DeprecationWarning", r"ignore:os\.fork\(\) was called:RuntimeWarning"
 )
-def test_forked_processes(many_tasks, monkeypatch):
-    """A child has no helpers, and locks that another thread of its parent held are free."""
-    with_threads(monkeypatch, 3)
-    wanted = results(300)["cholesky"]
+def test_forked_processes(four_threads, monkeypatch):
+    """A child has no helpers, and locks and limits of another thread of its parent are free."""
+    monkeypatch.setattr(workers, "_pool", workers.Pool(3))
     here, there = multiprocessing.Pipe()
     process = multiprocessing.get_context("fork").Process(target=child, args=(there,))
     held, forked = threading.Event(), threading.Event()
 
-    def hold():
-        with workers.pool().changed, workers._lock, blas._lock:
+    def enter():
+        blas.one_blas_thread.__enter__()
+        with workers._lock, blas.one_blas_thread.lock:
             held.set()
             forked.wait(60)
+        blas.one_blas_thread.__exit__()
 
-    holder = threading.Thread(target=hold)
+    holder = threading.Thread(target=enter)
     holder.start()
     held.wait(60)
     process.start()
@@ -346,31 +395,9 @@ def test_forked_processes(many_tasks, monkeypatch):
     holder.join()
     try:
         assert here.poll(30)
-        np.testing.assert_array_equal(here.recv(), wanted)
+        threads, entered, factor = here.recv()
+        assert (set(threads), entered) == ({4}, 0)
+        close(factor, np.linalg.cholesky(definite(300)))
     finally:
         process.kill()
         process.join()
-
-
-def test_training_changes_nothing_that_others_see():
-    def state():
-        return [(library["filepath"], library["num_threads"]) for library in threadpool_info()]
-
-    X = matrix(450, 3)
-    GPRegressor().fit(X[:20], X[:20, 0])  # imports what training needs
-    before, seen, stop = state(), [], threading.Event()
-
-    def watch():
-        while not stop.is_set():
-            seen.append(state())
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    try:
-        GPRegressor().fit(X, X[:, 0] ** 2 + 0.1 * matrix(450, 1)[:, 0])
-    finally:
-        stop.set()
-        watcher.join()
-    assert len(seen) > 2
-    assert all(each == before for each in seen)
-    assert state() == before

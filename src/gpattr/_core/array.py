@@ -19,7 +19,7 @@ from scipy.spatial.distance import cdist
 from scipy.special import erf as _erf
 from scipy.special import erfcx as _erfcx
 
-from gpattr._core import blas, tensors, workers
+from gpattr._core import blas, tensors
 
 Array = Any  # a NumPy array or a PyTorch tensor, float64 unless said otherwise
 FloatArray: TypeAlias = NDArray[np.float64]  # what results hold, wherever they were computed
@@ -64,12 +64,9 @@ def on_gpu(x: Array) -> bool:
 
 
 def share(work: Callable[[Any], None], pieces: Sequence[Any], like: Array) -> None:
-    """Do the work for every piece, in several threads where ``like`` is a NumPy array.
-
-    Pieces must be cut by sizes alone, so that results do not depend on the number of threads.
-    """
-    if type(like) is np.ndarray and len(pieces) > 1 and workers.pool().helpers:
-        workers.pool().share(work, pieces)
+    """Do the work for every piece, in several threads where ``like`` is a NumPy array."""
+    if type(like) is np.ndarray:
+        blas.share(work, pieces)
         return
     for piece in pieces:
         work(piece)
@@ -155,12 +152,10 @@ def product(A: Array, B: Array) -> Array:
     if type(A) is not np.ndarray and is_tensor(A):
         return sys.modules["torch"].tensordot(A, B, dims=1)
     if A.ndim == 1:
-        return blas.multiply_vector(B.reshape(len(B), math.prod(B.shape[1:])).T, A).reshape(
-            B.shape[1:]
-        )
+        columns = B.reshape(len(B), math.prod(B.shape[1:]))
+        return blas.multiply(A, columns).reshape(B.shape[1:])
     rows = A.reshape(math.prod(A.shape[:-1]), A.shape[-1])
-    result = blas.multiply_vector(rows, B) if B.ndim == 1 else blas.multiply(rows, B)
-    return result.reshape(A.shape[:-1] + B.shape[1:])
+    return blas.multiply(rows, B).reshape(A.shape[:-1] + B.shape[1:])
 
 
 def symmetric_exponential(A: Array, B: Array) -> Array:

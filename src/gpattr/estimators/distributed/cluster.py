@@ -21,7 +21,7 @@ from dask.delayed import Delayed, delayed
 from gpattr._core.memory import budget_in_force, memory_budget
 from gpattr._core.workers import one_thread
 from gpattr.estimators.progress import pass_progress
-from gpattr.estimators.segments import FAN_IN
+from gpattr.estimators.sums import FAN_IN
 from gpattr.exceptions import ClusterError, GpattrError
 
 QUIET = {"distributed.admin.large-graph-warning-threshold": "1GiB"}  # matrices travel in graphs
@@ -56,7 +56,7 @@ def each(function: Callable[..., Any], value: Any, parts: Sequence[Any]) -> list
 
 
 def joined(join: Callable[[Any, Any], Any], parts: Sequence[Any]) -> Any:
-    """Return the sum of parts, in the order of `segments.Tree`."""
+    """Return the sum of parts, in the order of `sums.Tree`."""
     parts = list(parts)
     while len(parts) > 1:
         parts = [

@@ -21,9 +21,8 @@ from gpattr.estimators.distributed.collections import Parts, parts_of
 from gpattr.estimators.distributed.medians import medians
 from gpattr.estimators.evidence.random_features import WaveEvidence
 from gpattr.estimators.evidence.sparse_bound import CollapsedBound
-from gpattr.estimators.moments import Moments
-from gpattr.estimators.segments import SEGMENT, segments
-from gpattr.estimators.training_rows import ByMoments, Scale
+from gpattr.estimators.sums import SEGMENT, segments
+from gpattr.estimators.training_rows import ByMoments, Moments, Scale
 from gpattr.means import Mean
 
 Segment = tuple[int, np.ndarray, np.ndarray]  # the number of the first row, rows, targets

@@ -14,6 +14,7 @@ from operator import add
 from typing import Any
 
 import numpy as np
+from scipy.optimize import minimize
 
 from gpattr._core.array import (
     Array,
@@ -26,9 +27,9 @@ from gpattr._core.array import (
     solve_cholesky,
     to_numpy,
 )
+from gpattr._core.blas import one_blas_thread
 from gpattr.estimators.evidence.squared_exponentials import gradient_of_leaves, leaves
 from gpattr.estimators.hyperparameters import likelihood_gradient
-from gpattr.estimators.quasi_newton import ABNORMAL, LIMIT, minimise
 from gpattr.exceptions import NotPositiveDefiniteError
 from gpattr.kernels import Kernel
 from gpattr.posteriors.exact import coefficients_given, factorise
@@ -44,6 +45,7 @@ OPTIONS: dict[str, Any] = {
     "maxiter": 1000,
     "maxfun": 10000,
 }
+LIMIT, ABNORMAL = 1, 2  # how SciPy's search can end, besides 0
 Values = dict[str, np.ndarray]
 
 
@@ -273,8 +275,22 @@ class Search:
         before, converged, message = -math.inf, False, ""
         for _ in range(20):
             self.walls = 0
-            result = minimise(self, theta, self.limits, callback=step, **options)
-            status, message = result.status, result.message
+            with one_blas_thread:
+                result = minimize(
+                    self,
+                    theta,
+                    jac=True,
+                    method="L-BFGS-B",
+                    bounds=self.limits,
+                    callback=step,
+                    options=options,
+                )
+            status = result.get("status", 0)  # none where the bounds leave nothing to search
+            message = str(result.message)
+            if status == LIMIT:
+                counted = "iterations" if result.nit >= options["maxiter"] else "evaluations"
+                most = options["maxiter" if counted == "iterations" else "maxfun"]
+                message = f"the limit of {most} {counted} was reached"
             disturbed = self.walls > 0 or status == ABNORMAL
             settled = self.best_value < before + 1e-3
             if self.best is None or status == LIMIT or settled or not disturbed:

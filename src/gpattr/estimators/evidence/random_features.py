@@ -15,8 +15,7 @@ from gpattr._core.memory import blocks
 from gpattr.bases import Fourier
 from gpattr.estimators.evidence.marginal_likelihood import NOISE
 from gpattr.estimators.evidence.weights import fit_weights
-from gpattr.estimators.segments import joined, segments
-from gpattr.estimators.sums import Sums
+from gpattr.estimators.sums import Sums, joined, segments
 from gpattr.kernels import Kernel, Radial
 
 

@@ -36,7 +36,7 @@ from gpattr.closed_forms import differentiate
 from gpattr.estimators.evidence.marginal_likelihood import FREE, NOISE
 from gpattr.estimators.evidence.squared_exponentials import Leaf, summands
 from gpattr.estimators.hyperparameters import likelihood_gradient
-from gpattr.estimators.segments import joined, segments
+from gpattr.estimators.sums import joined, segments
 from gpattr.kernels import Constant, Kernel, Matern32, Matern52, Radial, SquaredExponential
 
 
