@@ -138,7 +138,7 @@ def test_several_classes(tmp_path):
     assert len(importance) == 12
     for name in ex.output_names:
         assert (tmp_path / "out" / f"importance_{name}.png").exists()
-        assert (tmp_path / "out" / f"beeswarm{name}.png").exists()
+        assert (tmp_path / "out" / f"beeswarm_{name}.png").exists()
 
 
 @pytest.mark.slow
