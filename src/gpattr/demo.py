@@ -37,8 +37,7 @@ HELD_OUT, SHOWN, LEVEL = 42, 4, 0.95
 def run(folder: Path, console: Console, *, quiet: bool = False) -> Explanation:
     """Train, explain, print the largest attributions, and write a table, a picture and a report.
 
-    All three start with the patient whose prediction is farthest from that of the average
-    patient.
+    All three start with the patient whose prediction is farthest from the average patient's.
     """
     patients = load_patients()
     columns = Columns.of(patients, TARGET)

@@ -62,13 +62,13 @@ def integrate(
         of pipelines and scalers; a classifier by Laplace's approximation; several independent
         outputs.
     families : list of names or classes, or "all", optional
-        Kernels to average over in place of those of these families inside of the model's kernel:
+        Kernels to average over in place of kernels of these families in the model's kernel:
         "SquaredExponential", "Matern52", "Matern32", or "all" of them.
     priors : dict, optional
         ``{name: (median, spread)}`` in the units of the model's kernel, where the spread is the
         standard deviation of the logarithm; names as in ``kernel.get_params()``, and
         ``"noise_variance"``. By default the log-normal, gamma and normal ones that a model of
-        GPyTorch or BoTorch carries, and otherwise those of `GPRegressor`.
+        GPyTorch or BoTorch carries, and otherwise the priors of `GPRegressor`.
     data : (X, y), optional
         The training data, for libraries that do not keep them.
 
@@ -95,7 +95,7 @@ def integrate(
 
 
 def _own(model: Any, posterior: Posterior, values: Callable[[Any], Values]) -> Learned:
-    """Return what a model of gpattr has learned: all that its user has not given or fixed."""
+    """Return the learned values of a model of gpattr: all that its user has not given or fixed."""
     bounds, noise = getattr(model, "bounds", None), getattr(model, "noise_variance", None)
     known = {NOISE} if model is not posterior and noise is not None else set()
     free = {name for name in values(model) if not is_fixed(name, bounds)}
@@ -179,7 +179,7 @@ def _mixture(
 
 
 def _of_targets(posterior: ExactPosterior, facts: Learned) -> tuple[Training, Any]:
-    """Return what there is to learn about a regression, and how it is conditioned."""
+    """Return the training problem of a regression, and the function that conditions it."""
     kernel, X, y = posterior.kernel, posterior.inputs, posterior.y
     mean: Mean = posterior.prior_mean
     if isinstance(mean, Constant) and not facts.fixed_mean:
@@ -202,7 +202,7 @@ def _of_targets(posterior: ExactPosterior, facts: Learned) -> tuple[Training, An
 
 
 def _of_labels(posterior: ClassificationPosterior, facts: Learned) -> tuple[Training, Any]:
-    """Return what there is to learn about a classification, and how it is conditioned."""
+    """Return the training problem of a classification, and the function that conditions it."""
     kernel, X, y, mean = posterior.kernel, posterior.inputs, posterior.y, posterior.mean
     start = _free(kernel, hyperparameters(posterior), facts)
     objective = LaplaceEvidence(X, y, mean(X))

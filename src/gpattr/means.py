@@ -142,7 +142,7 @@ class Expansion(Mean):
 class Linear(Expansion):
     """m(x) = intercept + Σᵢ coefficientᵢ (xᵢ − originᵢ), origin 0 unless it is given.
 
-    ``covariance`` (d + 1, d + 1) is that of intercept and coefficients, in this order, where they
+    ``covariance`` (d + 1, d + 1) belongs to intercept and coefficients, in this order, where they
     are uncertain; ``"flat"`` if nothing is known about them; None if they are known. A posterior
     with a flat prior puts the origin in the middle of its data, where intercept and slope can be
     distinguished however far away the data lie.
@@ -227,7 +227,7 @@ class Polynomial(Expansion):
     """m(x) = Σⱼ coefficientⱼ Πᵢ xᵢ^powersⱼᵢ, any polynomial.
 
     ``powers`` (p, d) are whole numbers, 0 or larger, such as ``PolynomialFeatures.powers_`` of
-    scikit-learn. ``covariance`` (p, p) is that of uncertain coefficients, ``"flat"`` if nothing is
+    scikit-learn. ``covariance`` (p, p) belongs to uncertain coefficients, ``"flat"`` if nothing is
     known about them, None if they are known.
 
     Examples
@@ -309,7 +309,7 @@ class Function(Mean):
 
 
 def _in_library_of(X: Array, result: Array) -> Array:
-    """Return what a function returned: a network makes tensors of NumPy's rows too."""
+    """Return a function's result as X's kind: a network makes tensors of NumPy's rows too."""
     return result if is_tensor(X) else to_numpy(result)
 
 

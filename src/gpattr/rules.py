@@ -40,9 +40,9 @@ def compare_rules(
     -------
     DataFrame
         One line per rule and number of steps: ``rule``, ``n_steps``, ``evaluations``;
-        ``mean_error`` is the largest error of a mean attribution and ``std_error`` that of a
-        standard deviation, ``mse`` the mean square of the former over the features. The reference
-        is ``method="auto"``.
+        ``mean_error`` is the largest error of a mean attribution and ``std_error`` of a standard
+        deviation, ``mse`` the mean square of the former over the features. The reference is
+        ``method="auto"``.
 
     Examples
     --------

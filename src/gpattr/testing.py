@@ -33,8 +33,8 @@ def check_kernel(
 ) -> None:
     """Check that a kernel can be trusted; raise ``AssertionError`` that names the law it breaks.
 
-    Values are symmetric, agree with ``diagonal`` and are positive semi-definite; derivatives are
-    those of the values, alone and inside a nested sum and product; attributions are complete, leave
+    Values are symmetric, agree with ``diagonal`` and are positive semi-definite; derivatives agree
+    with the values, alone and inside a nested sum and product; attributions are complete, leave
     features that do not move at zero, and are the same by closed form and by quadrature. ``X`` (n,
     d) are rows in the range where the kernel is used; standard normal ones by default. A kernel
     without derivatives raises `UnsupportedModelError`.
@@ -249,12 +249,12 @@ def check_posterior(posterior: Posterior, X: ArrayLike, *, random_state: RandomL
 def check_adapter(
     model: Any, X: ArrayLike, *, data: Any = None, random_state: RandomLike = 0, **options: Any
 ) -> None:
-    """Check that a model of another library is understood; raise an error that names what is not.
+    """Check that a model of another library is understood; raise an error that names any defect.
 
-    Its own predictive mean and variance are those of the posterior that its adapter makes, at
-    training rows, between and beyond them, and at the rows of X, (n, d) with n ≥ 5; and that
-    posterior passes `check_posterior`. Of a model with categories X is a table with them, or an
-    array with their codes. ``data`` and further options are those of `gpattr.as_posterior`.
+    Its own predictive mean and variance agree with the posterior of its adapter, at training rows,
+    between and beyond them, and at the rows of X, (n, d) with n ≥ 5; and that posterior passes
+    `check_posterior`. Of a model with categories X is a table with them, or an array with their
+    codes. ``data`` and further options are as for `gpattr.as_posterior`.
 
     Examples
     --------
@@ -274,7 +274,7 @@ def check_adapter(
 
 
 def _encoded(posterior: Posterior, X: Any) -> np.ndarray:
-    """Return rows as the columns that a posterior sees; those may be given as they are."""
+    """Return rows as the posterior's columns, which may also be given directly."""
     encoder = posterior.encoder
     if encoder is None or is_frame(X) or np.shape(X)[-1:] != (len(encoder.names),):
         return to_numpy(posterior.rows("X", X))
@@ -393,7 +393,7 @@ def _check_less_uncertainty(
     var: np.ndarray,
     sizes: tuple[float, float],
 ) -> None:
-    """Check that means and variances are the same when less is asked for."""
+    """Check that means and variances are the same for smaller requests."""
     for uncertainty in ("std", "none"):
         other = posterior.apply(op, x, uncertainty=uncertainty)
         assert other.cov is None, f'uncertainty="{uncertainty}": expected no covariance'
@@ -404,7 +404,7 @@ def _check_less_uncertainty(
 
 
 def _check_between_rows(joint: np.ndarray, C: np.ndarray, cov: np.ndarray) -> None:
-    """Check the joint covariance of all rows against that of each and that of the predictions."""
+    """Check the joint covariance of all rows against each row's and the predictions'."""
     n, d = C.shape[:2]
     spread = float(np.diagonal(cov).max())
     _agree("between a row and itself", joint[range(n), :, range(n)], C, TIGHT, spread)
@@ -448,7 +448,7 @@ def _check_several_baselines(posterior: Posterior, x: np.ndarray, rows: np.ndarr
 
 
 def _check_integrals(posterior: Posterior, x: np.ndarray, b: np.ndarray) -> None:
-    """Attributions are integrals of the posterior's gradients, those the slopes of predictions."""
+    """Attributions are integrals of the posterior's gradients, which are slopes of predictions."""
     n, d = x.shape
     by_integral = []
     for panels in (8, 12):
@@ -549,7 +549,7 @@ def _check_draws(
 
 
 def _check_rows_covariance(posterior: Posterior, x: np.ndarray, rows: np.ndarray) -> None:
-    """Covariances of single features and of sums are those of the joint covariance.
+    """Covariances of single features and of sums agree with the joint covariance.
 
     Also with a baseline for each row.
     """

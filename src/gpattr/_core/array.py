@@ -1,6 +1,6 @@
 """Array functions for NumPy and PyTorch; no other module depends on the array library.
 
-`namespace(x)` gives the functions for x under NumPy's names; what it creates (`zeros`, `eye`, …) is
+`namespace(x)` gives the functions for x under NumPy's names; created arrays (`zeros`, `eye`, …) are
 float64 on x's device.
 """
 
@@ -179,14 +179,14 @@ def symmetric_product(S: Array, B: Array) -> Array:
 
 
 def corners_of(L: Array) -> Sequence[Array] | None:
-    """Return what makes `solve_lower_rows` faster with a large L: None but on a GPU."""
+    """Return inverses of a large L's blocks for `solve_lower_rows`: None but on a GPU."""
     return tensors.corners_of(L) if is_tensor(L) and tensors.by_blocks(L) else None
 
 
 def solve_lower_rows(L: Array, A: Array, corners: Sequence[Array] | None = None) -> Array:
     """Return V with V Lᵀ = A for rows A (r, m), in place of A if possible.
 
-    The rows of V are L⁻¹ times those of A; ``corners`` are `corners_of` L, if they are known.
+    The rows of V are L⁻¹ times the rows of A; ``corners`` are `corners_of` L, if they are known.
     """
     if is_tensor(A):
         if tensors.by_blocks(L):

@@ -129,7 +129,7 @@ def _attributes(module: Any) -> Iterator[tuple[Any, str, Any]]:
 def _gradient(
     name: str, column: Any, rows: Any, *, create: bool = False, retain: bool = False
 ) -> Any:
-    """Return the gradient of each entry by its own row, from that of their sum: rows do not mix."""
+    """Return the gradient of each entry by its own row, from their sum's: rows do not mix."""
     import torch
 
     if not column.requires_grad:  # constant along these rows

@@ -37,7 +37,7 @@ FEW = 32  # rows up to which a product is as fast as a symmetric one
 
 @cache
 def _libraries() -> list[Any]:
-    """The BLAS of NumPy and that of SciPy, found once: both are loaded with this module."""
+    """The BLAS of NumPy and the BLAS of SciPy, found once: both are loaded with this module."""
     return ThreadpoolController().select(user_api="blas").lib_controllers
 
 
@@ -74,7 +74,7 @@ class OneThread:
         self.limited = []
 
     def after_fork(self) -> None:
-        """Leave, in a forked child, what was entered by threads that do not exist there."""
+        """Leave, in a forked child, contexts entered by threads that do not exist there."""
         self.lock, self.entered = threading.Lock(), 0
         self.restore()
 
@@ -123,7 +123,7 @@ def _call(routine: Any, *arguments: Any) -> None:
 
 
 def _add_product(factor: float, A: np.ndarray, B: np.ndarray, share: float, C: np.ndarray) -> None:
-    """Write factor·AB + share·C over C, whose columns are stored; those of A and B may be rows."""
+    """Write factor·AB + share·C over C, stored by columns; A and B may be stored by rows."""
     flags = (b"N" if M.strides[0] == 8 else b"T" for M in (A, B))
     _call(_dgemm, *flags, *C.shape, A.shape[1], factor, A, B, share, C)
 
@@ -195,7 +195,7 @@ def multiply(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     with one_blas_thread:
         shape = A.shape[:-1] + B.shape[1:]
         if A.ndim != 2 or not _divided(A.size * (16.0 if B.ndim == 1 else B.shape[1])):
-            return np.dot(A, B)  # a vector's time is that of reading A
+            return np.dot(A, B)  # a vector's time is the time to read A
         C = np.empty(shape, np.result_type(A, B))
 
         def rows_of(some: slice) -> None:

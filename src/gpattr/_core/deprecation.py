@@ -20,7 +20,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Renamed:
-    """An old name, what to use in its place, and the versions of its deprecation and removal."""
+    """An old name, its replacement, and the versions of its deprecation and removal."""
 
     old: str
     new: str
@@ -29,7 +29,7 @@ class Renamed:
 
     @property
     def message(self) -> str:
-        """What the warning says."""
+        """The text of the warning."""
         return (
             f"{self.old} is now {self.new}: renamed in gpattr {self.since}; the old name will be"
             f" removed in {self.removal}"

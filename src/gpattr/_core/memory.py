@@ -32,10 +32,10 @@ def memory_budget(*, working: float | None = None, result: float | None = None) 
     Parameters
     ----------
     working : float, optional
-        For temporaries; by default 64 MiB on a CPU and an eighth of what is free on a GPU.
+        For temporaries; by default 64 MiB on a CPU and an eighth of free memory on a GPU.
     result : float, optional
         For one result, which is refused before any work is done if it is larger; by default half of
-        the machine's memory, or nine tenths of what is free on a GPU.
+        the machine's memory, or nine tenths of a GPU's free memory.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def memory_budget(*, working: float | None = None, result: float | None = None) 
 
 
 def budget_in_force() -> dict[str, float | None]:
-    """Return what `memory_budget` is set to here, to set it again in another thread or process."""
+    """Return the present `memory_budget`, to set it again in another thread or process."""
     return {name: variable.get() for name, variable in _BUDGETS.items()}
 
 
@@ -112,7 +112,7 @@ def check_memory(
 def result_limit(like: Array | None = None) -> float:
     """Return the bytes that one result may take where ``like`` is.
 
-    By default these are half of the machine's memory, or nine tenths of what is free on a GPU.
+    By default these are half of the machine's memory, or nine tenths of a GPU's free memory.
     """
     free = 0.9 * free_device_memory(like)
     return _BUDGETS["result"].get() or free or 0.5 * _physical_memory()

@@ -1,4 +1,4 @@
-"""What ``random_state`` can be, everywhere in the library, and the generator it stands for."""
+"""Values of ``random_state``, everywhere in the library, and the generators they stand for."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def readable_all(
     """Return numbers rounded to the same decimal place, set by ``digits`` of the largest.
 
     ``largest`` is the size of the largest where not all of them are given. Where all are whole
-    numbers they are kept whole; what rounds to zero has no sign, and what is not a number is "–".
+    numbers they are kept whole; zeros after rounding have no sign, and what is not a number is "–".
     """
     values = [float(value) for value in values]
     finite = [abs(value) for value in values if math.isfinite(value)]

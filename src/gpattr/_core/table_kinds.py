@@ -30,12 +30,12 @@ PARTS = {("dask", "Series"): "Dask Series", ("dask", "Index"): "Dask Index"}
 
 
 def table_kind(table: Any) -> str | None:
-    """Return what kind of table this is; None if it is none that is known."""
+    """Return the kind of a table; None for other objects."""
     return _found(table, KINDS)
 
 
 def lazy_kind(value: Any) -> str | None:
-    """Return what kind of lazy table, or part of one, this is; None if it is in memory."""
+    """Return the kind of a lazy table, or of a part of one; None if it is in memory."""
     kind = _found(value, KINDS | PARTS)
     return kind if kind in LAZY or kind in PARTS.values() else None
 

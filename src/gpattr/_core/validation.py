@@ -98,7 +98,7 @@ def check_per_feature(name: str, value: Any, d: int) -> None:
 
 
 def returned(name: str, result: Any, shape: tuple[int, ...]) -> Array:
-    """Return what a user's function returned, if it is a finite array of this shape."""
+    """Return the result of a user's function, if it is a finite array of this shape."""
     array = numbers(name, result)
     if tuple(array.shape) != tuple(shape):
         raise InvalidInputError(

@@ -21,7 +21,7 @@ QUOTAS = ("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")  # of c
 
 
 def usable_cores(groups: Path = Path("/sys/fs/cgroup"), environment: Any = os.environ) -> int:
-    """How many cores this process may use: by affinity, container quota and `LIMITS`."""
+    """The number of cores that this process may use: by affinity, container quota and `LIMITS`."""
     affinity = getattr(os, "sched_getaffinity", None)
     cores = float(len(affinity(0)) if affinity else os.cpu_count() or 1)
     for files in QUOTAS:

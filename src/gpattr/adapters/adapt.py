@@ -42,8 +42,8 @@ def as_posterior(
     data : (X, y), optional
         The training data, for libraries that do not keep them.
     check : bool
-        Whether to compare the model's own predictive mean and variance with those of the posterior;
-        where they differ, `UnsupportedModelError` is raised.
+        Whether to compare the model's own predictive mean and variance with the posterior's; where
+        they differ, `UnsupportedModelError` is raised.
     output_names : sequence of str, optional
         The names of several outputs, in their order.
     **options
@@ -159,7 +159,7 @@ def _renamed(posterior: Posterior, names: Sequence[str]) -> Posterior:
 
 
 def _check_data(posterior: Posterior, data: Any) -> None:
-    """Refuse data with other rows than those that a model has kept."""
+    """Refuse data with other rows than a model has kept."""
     data = _checked(data)
     given = data[0] if isinstance(data, tuple) else getattr(data, "X", None)
     first = next(iter(posterior.outputs.values()))

@@ -1,4 +1,4 @@
-"""What a model sees of its user's columns, and its kernel, mean and posterior as those of these.
+"""Columns as a model sees them, and its kernel, mean and posterior in its user's columns.
 
 An input u of a model is a column w, maps h(w) of one, such as a logarithm, or Σₖ tₖwₖ of columns w
 of 0 and 1 that say which category a row has. Between categories that is a straight line. A straight
@@ -314,7 +314,7 @@ def kernel_behind(kernel: Kernel, columns: Sequence[Column]) -> Kernel:
 
 
 def _of_codes(kernel: Hamming, columns: Sequence[Column], straight: bool) -> Kernel:
-    """Return a kernel of codes as one of the columns of 0 and 1 of their categories."""
+    """Return a kernel of codes as a kernel of the 0/1 columns of their categories."""
     if any(not column.jumps and column.table is None for column in columns):
         raise UnsupportedModelError(
             "kernel: CategoricalKernel is supported only of columns with categories"

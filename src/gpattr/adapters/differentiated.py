@@ -3,7 +3,7 @@
 Values are the library's own. Quadrature of derivatives, alone and inside sums, products, scales and
 selections, bounds its own error, and compares with values what it adds up to. What can be known
 beforehand is checked at the training rows: that k(x, x') depends on x and x' alone, that its
-derivatives are those of its values, and that functions of the kernel have gradients at all.
+derivatives agree with its values, and that functions of the kernel have gradients at all.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gpattr.kernels import Kernel
 from gpattr.special.quadrature import gauss_legendre
 
 CHUNK = 2**15  # pairs that are differentiated at a time
-SAME = 1e-6  # of the largest value: by how much values for pairs may differ from those of a matrix
+SAME = 1e-6  # of the largest value: by how much values for pairs may differ from a matrix's
 SHIFTS = (1e-4, 1e-5, 1e-6, 1e-7)  # length-scales by which equal points are moved apart
 NO_LIMIT = 1e-3  # relative: derivatives that change by more from shift to shift have no limit
 ROWS = 6  # training rows at which a kernel is tried
@@ -97,7 +97,7 @@ class Differentiated(Kernel):
         return largest
 
     def _require_completeness(self, rows: Array, sigma2: float) -> None:
-        """Refuse derivatives that are not those of the values: such values jump, or are rounded."""
+        """Refuse derivatives that disagree with the values: such values jump, or are rounded."""
         start, step = rows[:-1], rows[1:] - rows[:-1]
         for second in (False, True):
             previous = None
@@ -124,9 +124,9 @@ class Differentiated(Kernel):
 def _integrated(
     kernel: Differentiated, start: Array, step: Array, Z: Array, t: Any, w: Any, second: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return integrals of derivatives along paths, seen from points z, and what they must be.
+    """Return integrals of derivatives along paths, seen from points z, and their true values.
 
-    They are those of ∂k/∂x along x, or with ``second`` of ∂²k/∂x∂y along y.
+    The integrals are of ∂k/∂x along x, or with ``second`` of ∂²k/∂x∂y along y.
     """
     xp = namespace(start)
     (n, d), m, T = start.shape, len(Z), len(t)
@@ -173,7 +173,7 @@ def at_pairs(kernel: Differentiated, x: Array, y: Array, second: bool) -> tuple[
         raise
     for part, limit in zip(parts, limits, strict=True):
         own = part[doubtful]
-        # A finite derivative at equal points stands if it is that of the points around.
+        # A finite derivative at equal points stands if it agrees with the points around.
         size = xp.max(xp.abs(limit.reshape(len(limit), -1)), axis=1)
         near = xp.abs(own - limit) <= NO_LIMIT * size.reshape(-1, *[1] * (own.ndim - 1))
         kept = near | (xp.isfinite(own) & ~equal[doubtful].reshape(-1, *[1] * (own.ndim - 1)))

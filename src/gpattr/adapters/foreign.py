@@ -88,7 +88,7 @@ def reading(package: str, tested: str) -> Iterator[None]:
 
     Some are read from attributes that are not public. ``tested`` is the version, such as "0.15",
     that adapters were tested with. A newer one is tried, as models are compared with their own
-    predictions; what it lacks is said.
+    predictions; missing parts are named.
     """
     installed = installed_version(package)
     works = f"version {tested} works, {installed or 'an unknown one'} is installed"

@@ -44,7 +44,7 @@ class Learned:
 
 
 def learned(model: Any, values: Callable[[Any], Values]) -> Learned:
-    """Return what a fitted model has learned; ``values(model)`` are its hyperparameters by name."""
+    """Return the learned hyperparameters of a model; ``values(model)`` has all of them by name."""
     if _is_torch(model):
         return _of_torch(model, values)
     if hasattr(model, "__dict__") and _gaussian_processes(model):
@@ -61,7 +61,7 @@ def _changed(before: Values, after: Values) -> frozenset[str]:
 
 
 def _of_sklearn(model: Any, values: Callable[[Any], Values]) -> Learned:
-    """scikit-learn's kernels have hyperparameters, ``theta``, without those that are "fixed"."""
+    """scikit-learn's kernels have hyperparameters, ``theta``, without the "fixed" ones."""
     other = _shallow(model)
     for process in _gaussian_processes(other):
         theta = process.kernel_.theta

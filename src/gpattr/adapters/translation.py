@@ -51,7 +51,7 @@ class KernelTable:
     name_of: Callable[[Any], str] = lambda kernel: type(kernel).__name__
 
     def translate(self, kernel: Any, d: int, state: Any = None, *, select: bool = True) -> Kernel:
-        """Return a kernel of d columns; unless told to ``select``, of those that it sees."""
+        """Return a kernel of d columns; unless told to ``select``, of the columns that it sees."""
         name, home = self.name_of(kernel), type(kernel).__module__
         own = home.startswith(self.module)
         found = (self.rules.get(name) if own else None) or self.other
@@ -68,7 +68,7 @@ class KernelTable:
 
 @dataclass(frozen=True)
 class Here:
-    """Where a rule is applied: to a kernel that sees ``columns`` of ``width``."""
+    """The place where a rule is applied: a kernel that sees ``columns`` of ``width``."""
 
     table: KernelTable
     columns: Sequence[int]

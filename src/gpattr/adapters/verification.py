@@ -1,4 +1,4 @@
-"""The check that a posterior predicts what the foreign library predicts."""
+"""The check that a posterior's predictions agree with the foreign library's."""
 
 from __future__ import annotations
 

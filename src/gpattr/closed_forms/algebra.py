@@ -84,7 +84,7 @@ def total(operator: Operator, kernel: Sum, resolve: Resolve) -> Formulas:
 
 
 def added(parts: list[Formulas]) -> Formulas:
-    """Return the formulas of a sum of kernels from those of its parts."""
+    """Return the formulas of a sum of kernels from its parts' formulas."""
 
     def summed(verbs: list[Callable[..., Bounded]]) -> Callable[..., Bounded]:
         def summed_verb(*args: Any) -> Bounded:
@@ -131,10 +131,10 @@ def select(operator: Operator, kernel: Select, resolve: Resolve) -> Formulas | N
 def scattered(
     features: list[int], places: Callable[[int], tuple[int, list[int], Formulas]]
 ) -> Formulas:
-    """Return formulas on d features from those of a kernel that sees some of them.
+    """Return formulas on d features from the formulas of a kernel that sees some of them.
 
-    ``places(d)`` are the number of outputs, those that the kernel does not leave zero, and the
-    formulas that have these first.
+    ``places(d)`` are the number of outputs, the outputs that the kernel does not leave zero, and
+    the formulas with these first.
     """
 
     def once(value: Bounded, d: int) -> Bounded:
@@ -176,7 +176,7 @@ def scattered(
 
 
 def positions(operator: Operator, features: list[int], d: int) -> list[int]:
-    """Return where the outputs of an operator on these features stand among those on d features."""
+    """Return the positions of an operator's outputs on these features among all on d features."""
     sizes = operator.sizes(d)
     each = [
         features if axis == "feature" else list(range(size))

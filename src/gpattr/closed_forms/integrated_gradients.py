@@ -1,6 +1,6 @@
 """Formulas of integrated gradients for kernels and means without a closed form of their own.
 
-Products are multiplied out where every term has a closed form; what remains is integrated.
+Products are multiplied out where every term has a closed form; the rest is integrated.
 """
 
 from __future__ import annotations

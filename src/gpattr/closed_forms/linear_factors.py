@@ -67,7 +67,7 @@ class Factorised:
 
     @property
     def more(self) -> int:
-        """How many nodes the factors need in addition."""
+        """The number of nodes that the factors need in addition."""
         return (len(self.factors) + 1) // 2
 
     def seen(self, X: Array) -> Array:
@@ -79,7 +79,7 @@ class Factorised:
         return list(range(d)) if self.features is None else self.features
 
     def products(self, L: list[Array], one: Array) -> tuple[Array, list[Array]]:
-        """Return P and each P₋c, by products of those before and those after."""
+        """Return P and each P₋c, by products of the factors before and after."""
         before, after = [one], [one]
         for factor in L[:-1]:
             before.append(before[-1] * factor)
@@ -106,7 +106,7 @@ def factorised(kernel: Kernel) -> Factorised | None:
 
 
 def _leaves(kernel: Kernel) -> tuple[list[Kernel], float]:
-    """Return the factors of a product and what all of it is multiplied by."""
+    """Return the factors of a product and its constant multiplier."""
     if isinstance(kernel, Constant):
         return [], kernel.variance
     if isinstance(kernel, Scale):
@@ -157,7 +157,7 @@ class FactorMoments(NamedTuple):
 
 
 def _moments(kernel: Factorised, paths: Paths, Z: Array) -> Iterator[FactorMoments]:
-    """Yield the moments of paths by blocks, those of about one length together."""
+    """Yield the moments of paths by blocks, paths of about one length together."""
     slopes = [_slope(factor, Z) for factor in kernel.factors]
     size = chunk_rows(Z, len(Z))
     for rule, group in _by_panels(kernel, paths.step, RULES[type(kernel.radial)]):
@@ -195,7 +195,7 @@ def _block(
 def _nodes_along(
     kernel: Factorised, a: Array, beta: Array, rule: Rule
 ) -> Iterator[tuple[Array | float, Array | float]]:
-    """Yield nodes and weights; those of a Matérn kernel end at the point that is closest.
+    """Yield nodes and weights; nodes of a Matérn kernel end at the point that is closest.
 
     There it is nearly singular, and with t = u² its nodes crowd.
     """

@@ -68,7 +68,7 @@ def cross_dot(kernel: Radial, paths: Paths, Z: Array, w: Array) -> Array:
 
 
 def error(kernel: Radial, paths: Paths, Z: Array, w: Array) -> Array:
-    """Return a bound (n,) on the error of `cross_dot`: that of H₀, and rounding."""
+    """Return a bound (n,) on the error of `cross_dot`: the error of H₀, and rounding."""
     xp = namespace(paths.stop)
     step = paths.step / xp.asarray(kernel.lengthscale)
     reach = (step * step).sum(axis=1) + (0.0 if paths.shared_start else REACH * step.shape[1])
@@ -112,7 +112,7 @@ def between(kernel: Radial, paths: Paths, other: Paths) -> Bounded:
     four) rectangles into two triangles, on which u = u* + λ(A + μB) with λ, μ ∈ [0, 1]. Where the
     paths touch, u* = 0, the integral over λ is elementary.
 
-    The error is that of quadrature, and the gap to the covariance of f(x) − f(b) and f(x') − f(b').
+    The error is of quadrature, and the gap to the covariance of f(x) − f(b) and f(x') − f(b').
     """
     xp = namespace(paths.stop)
     scale = xp.asarray(kernel.lengthscale)

@@ -1,7 +1,7 @@
-"""Resolution of formulas: what an operator makes of a kernel, a basis or a prior mean.
+"""Resolution of formulas: an operator's formulas for a kernel, a basis or a prior mean.
 
-Nothing is guessed: a pair without an entry in the tables, or in those of the parts of which it is
-made, is refused by name.
+Nothing is guessed: a pair without an entry in the tables, for itself or for its parts, is refused
+by name.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ from gpattr.operators import Operator
 class Bounded(NamedTuple):
     """An array (n, ...) and a bound (n,) on the error of its entries.
 
-    Of covariances with data, (n, q, m), it is the Euclidean length, over the m points, of what
-    bounds the error of each: that times the length of weights bounds the error of a weighted sum.
+    Of covariances with data, (n, q, m), it is the Euclidean length, over the m points, of the
+    bounds of each error: times the length of weights it bounds the error of a weighted sum.
 
     Examples
     --------
@@ -40,7 +40,7 @@ class Bounded(NamedTuple):
 
 @dataclass(frozen=True)
 class Formulas:
-    """What one operator makes of one kernel, which is bound in, at n sites: q numbers each.
+    """Formulas of one operator for one kernel at n sites: q numbers each.
 
     Z (m, d) are points, w (m, k) weights. `between` pairs the i-th site of one batch with the i-th
     of the other. Sites are of the kind that the operator's `terms` returns.
@@ -69,7 +69,7 @@ class Formulas:
 
 @dataclass(frozen=True)
 class BasisFormulas:
-    """What one operator makes of the p functions of one basis, which is bound in, at n sites.
+    """Formulas of one operator for the p functions of one basis at n sites.
 
     ``contract`` returns Σⱼ wⱼ𝒜φⱼ and Σⱼ |wⱼ𝒜φⱼ| before anything cancels, (n, q) each. ``error``
     bounds what is left beside rounding, (n,), if there is anything.
@@ -93,7 +93,7 @@ class BasisFormulas:
 
 @dataclass(frozen=True)
 class MeanFormulas:
-    """What one operator makes of one prior mean, which is bound in, at n sites: (n, q).
+    """Formulas of one operator for one prior mean at n sites: (n, q).
 
     Examples
     --------
@@ -132,10 +132,10 @@ def register(
 ) -> None:
     """Enter the formulas of an operator for a class of kernels, or for every kernel (`Kernel`).
 
-    Each takes the kernel first, then what `Formulas` says, and returns an array or `Bounded`.
-    Without ``cross_dot`` the generic one contracts ``cross``, without ``prior_cov`` it is
-    ``between`` of a site with itself. ``error`` bounds the error of ``cross_dot``; without it, and
-    for plain arrays, the bound is that of rounding.
+    Each takes the kernel first, then the arguments of `Formulas`, and returns an array or
+    `Bounded`. Without ``cross_dot`` the generic one contracts ``cross``, without ``prior_cov`` it
+    is ``between`` of a site with itself. ``error`` bounds the error of ``cross_dot``; without it,
+    and for plain arrays, the bound is for rounding only.
 
     Examples
     --------
@@ -159,7 +159,7 @@ def register(
 
 @dataclass(frozen=True)
 class _Entry:
-    """What `register` was given: formulas that take the kernel first."""
+    """Arguments of `register`: formulas that take the kernel first."""
 
     cross: Callable[..., Array | Bounded]
     between: Callable[..., Array | Bounded]
@@ -214,7 +214,7 @@ class _Entry:
 def register_basis(
     operator: type[Operator], basis: type[Basis], images: Callable[[Any, Any], Array]
 ) -> None:
-    """Enter what an operator makes of a class of bases, or of every basis (`Basis`).
+    """Enter an operator's formulas for a class of bases, or for every basis (`Basis`).
 
     ``images(basis, sites)`` returns 𝒜φⱼ at the sites, (n, q, p).
 
@@ -256,7 +256,7 @@ def register_mean(
     *,
     method: str = "closed form",
 ) -> None:
-    """Enter what an operator makes of a class of prior means, or of every mean (`Mean`).
+    """Enter an operator's formulas for a class of prior means, or for every mean (`Mean`).
 
     ``apply(mean, sites)`` returns 𝒜m at the sites, (n, q), as an array or `Bounded`.
 

@@ -1,4 +1,4 @@
-"""The verbs: what an operator makes of kernels, bases and means, summed over its terms.
+"""Verbs: an operator applied to kernels, bases and means, summed over its terms.
 
 Each has a form that takes resolved formulas, which posteriors bind once, and a public form that
 resolves them for one call.
@@ -27,7 +27,7 @@ Terms = list[tuple[float, Sites]]
 
 
 def terms_of(op: Operator, X: Array) -> Terms:
-    """Return the terms of an operator; refuse what is not a list of pairs."""
+    """Return the terms of an operator; refuse anything but a list of pairs."""
     terms = op.terms(X)
     match terms:
         case [(float() | int(), Sites()), *_]:
@@ -42,7 +42,7 @@ def terms_of(op: Operator, X: Array) -> Terms:
 def weighted_cross(formulas: Formulas, op: Operator, X: Array, Z: Array) -> Bounded:
     """Return the covariance of 𝒜f at X with f at Z, (n, q, m), and its error, (n,).
 
-    The error is the Euclidean length over Z of what bounds the error of each covariance.
+    The error is the Euclidean length over Z of the bounds on each covariance's error.
     """
     (weight, sites), *others = terms_of(op, X)
     result, error = formulas.cross(sites, Z)

@@ -74,7 +74,7 @@ class Request:
 class Result:
     """Explanations and importances by class, under "" if there is only one.
 
-    The ``notes`` begin with the ``opening``, what a reader must know before anything else.
+    The ``notes`` begin with the ``opening``, the most important notes.
     """
 
     model: TableModel

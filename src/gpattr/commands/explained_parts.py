@@ -52,7 +52,7 @@ class Work:
         ]
 
     def __call__(self, number: int, frame: Any) -> tuple[bytes, dict[str, Any]]:
-        """Return the bytes of an explained part, and what its manifest says of it."""
+        """Return the bytes of an explained part, and its entry in the manifest."""
         rows = self.reader.read(number, frame)
         found = {
             label: function(function.empty() if rows.X is None else rows.X)

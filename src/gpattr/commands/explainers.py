@@ -50,7 +50,7 @@ def explainers(
 
 
 def target_words(model: TableModel, label: str) -> str:
-    """Return what is explained, in words: the target with its unit, or the class."""
+    """Return the explained quantity in words: the target with its unit, or the class."""
     target = model.columns.target
     if model.task == "regression":
         unit = model.columns.units.get(target)

@@ -26,7 +26,7 @@ DISTRIBUTIONS = {"sklearn": "scikit-learn"}
 
 
 def information() -> dict[str, Any]:
-    """Return versions, None for what is not installed, and the supported models."""
+    """Return versions, None for libraries that are not installed, and the supported models."""
     models = {
         library: {
             "installed": _version(DISTRIBUTIONS.get(package, package)),

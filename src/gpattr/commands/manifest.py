@@ -1,4 +1,4 @@
-"""The manifest of a table that is explained in parts: what it is made of, and what is done.
+"""The manifest of a table that is explained in parts: its origin, and the finished parts.
 
 It is rewritten, whole, after every part, so that a run that is killed goes on from there. A part
 that it lists has been on the disk before.
@@ -24,11 +24,11 @@ FORMAT = "gpattr.explained_parts"
 
 @dataclass
 class Manifest:
-    """What is in ``folder``: a table explained in ``parts``, with ``options``, by a ``model``.
+    """Contents of ``folder``: a table explained in ``parts``, with ``options``, by a ``model``.
 
-    ``stamps`` are those of the files of the table. ``model`` is the digest of its file, "" as long
-    as it is not trained. ``done`` are facts on the finished parts by their numbers, and
-    ``finished`` whether everything is there.
+    ``stamps`` identify the files of the table. ``model`` is the digest of its file, "" as long as
+    it is not trained. ``done`` are facts on the finished parts by their numbers, and ``finished``
+    whether everything is there.
     """
 
     folder: Path
@@ -78,7 +78,7 @@ class Manifest:
         return self.folder / PARTS / f"part-{number:05d}.parquet"
 
     def forget_damaged(self) -> list[int]:
-        """Forget parts whose files are not what was written; return their numbers."""
+        """Forget parts whose files have changed since they were written; return their numbers."""
         damaged = []
         for number, facts in sorted(self.done.items()):
             try:
@@ -97,7 +97,7 @@ class Manifest:
     def differences(
         self, stamps: Mapping[str, Any], options: Mapping[str, Any], model: str
     ) -> list[str]:
-        """Return what is not as it was, in words; ``model`` is "" for one that is trained here."""
+        """Return the changes in words; ``model`` is "" for one that is trained here."""
         found = _of_files(self.stamps, stamps)
         if model and model != self.model:
             found.append("--model (another model)")

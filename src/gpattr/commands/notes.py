@@ -1,4 +1,4 @@
-"""Notes on a table and its model: what was decided, what was filled in, how good the model is."""
+"""Notes on a table and its model: decisions, imputed values, and the model's quality."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def of_table(frame: Any, X: Any, columns: Columns) -> list[str]:
 
 
 def _filled(columns: dict[str, tuple[int, str]]) -> str:
-    """Return one sentence on what was filled in, {column: (number of values, new value)}."""
+    """Return one sentence on imputed values, {column: (number of values, new value)}."""
     if len(columns) == 1:
         ((name, (count, value)),) = columns.items()
         values = (
@@ -141,7 +141,7 @@ def of_model(model: TableModel) -> list[str]:
 
 
 def of_doubts(model: TableModel) -> list[str]:
-    """Return why a model should not be relied on: what a report opens with."""
+    """Return reasons not to rely on a model, with which a report opens."""
     judged = model.held_out
     if isinstance(judged, HeldOutClasses):
         return [*_no_better(model, judged), *_of_peers(judged)]
@@ -207,7 +207,7 @@ def of_unknown_baseline(asked: Mapping[str, Explainer]) -> list[str]:
 
 
 def of_small_table(model: TableModel, found: Mapping[str, Explanation], level: float) -> list[str]:
-    """Return what a model of very few rows can say: of unseen rows, and of the signs of effects.
+    """Return notes on a model of very few rows: on unseen rows, and on the signs of effects.
 
     ``found`` are the explanations of the rows by class.
     """
@@ -265,7 +265,7 @@ def of_marked(rows: Sequence[Any]) -> str:
 
 
 def of_intervals(model: TableModel) -> str:
-    """Return what intervals include: whether hyperparameters are integrated over."""
+    """Return a note on the contents of intervals: whether hyperparameters are integrated over."""
     most = max(len(part.components) for part in model.posteriors.values())
     if most > 1:
         return (

@@ -166,13 +166,13 @@ def locked(folder: Path, *, wait: bool = False) -> Iterator[bool]:
 
 
 def list_files(folder: Path) -> None:
-    """Write the list of the files in a folder, which only has those of gpattr."""
+    """Write the list of the files in a folder, which has only files of gpattr."""
     names = sorted(inside.name for inside in folder.iterdir() if inside.is_file())
     (folder / LIST).write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
 
 
 def _listed(folder: Path) -> frozenset[str]:
-    """Return the names in the list of a folder; none of those of earlier versions."""
+    """Return the names in the list of a folder; none for earlier versions."""
     try:
         return frozenset((folder / LIST).read_text(encoding="utf-8").splitlines())
     except (OSError, ValueError):

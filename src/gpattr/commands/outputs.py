@@ -46,7 +46,7 @@ MISSING_LETTERS = (
 
 
 def write_outputs(folder: Path, request: Request, result: Result) -> list[str]:
-    """Write all outputs; return notes on what is left out."""
+    """Write all outputs; return notes on omissions."""
     notes: list[str] = []
     for output in OUTPUTS:
         if output.when(result):
@@ -89,7 +89,7 @@ def _save_explanation(folder: Path, request: Request, result: Result) -> list[st
 
 
 def _save(path: Path, ex: Explanation, shown: np.ndarray, full: bool) -> list[str]:
-    """Save the explanation of the ``shown`` rows; return notes on what is left out of it."""
+    """Save the explanation of the ``shown`` rows; return notes on omissions."""
     left_out = []
     some = len(shown) < len(ex)
     saved = ex[shown] if some else ex
@@ -112,7 +112,7 @@ def _save(path: Path, ex: Explanation, shown: np.ndarray, full: bool) -> list[st
 
 
 def thinned(ex: Explanation, classes: int = 1) -> tuple[Explanation, str]:
-    """Return an explanation small enough for a file, and a note on what is left out of it."""
+    """Return an explanation small enough for a file, and a note on its omissions."""
     known = ex.distribution
     if not isinstance(known, Draws):
         return ex, ""
@@ -206,7 +206,7 @@ def _write_indices(folder: Path, request: Request, result: Result) -> None:
 
 
 def _of_classes(tables: Mapping[str, list[Any]]) -> Any:
-    """Return tables by class as one; that of a single class has no column for it."""
+    """Return tables by class as one; a single class has no column for it."""
     import pandas as pd
 
     joined = []

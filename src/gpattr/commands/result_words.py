@@ -1,4 +1,4 @@
-"""Words about explanations: what ``gpattr explain`` prints, for people and as JSON."""
+"""Words about explanations: the output of ``gpattr explain``, for people and as JSON."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def _over_all_rows(
     """Return the importance over all rows: its expectation is exact, its spread the sample's.
 
     Parts have means and standard deviations, of which E|attribution| of a mixture is no function:
-    what a normal distribution with these makes of the sample is taken off, and its own added.
+    the normal distribution's mean over the sample is taken off, and the sample's own added.
     """
     if result.explainers[label].output == "probability":
         return importance  # E|attribution| does not follow from standard deviations

@@ -1,8 +1,8 @@
-"""Models of tables that are read in parts: what columns are from a sample, the rest from all rows.
+"""Models of tables that are read in parts: kinds of columns from a sample, the rest from all rows.
 
 The columns are decided, and missing values are filled, by a sample of rows from across the table.
 Few rows are then gathered for an exact or a sparse model; very many are added up, part by part, in
-the sums of a random-feature model whose length-scales are those of the sample.
+the sums of a random-feature model with the sample's length-scales.
 """
 
 from __future__ import annotations

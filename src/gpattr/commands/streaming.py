@@ -58,7 +58,7 @@ SHARE = 0.5  # of the memory that is free which a table may take
 
 @dataclass(frozen=True)
 class Streamed:
-    """What was explained: the result for a sample of rows, and the numbers of all."""
+    """Explained rows: the result for a sample of rows, and the numbers of all."""
 
     result: Result | None
     rows: int
@@ -146,7 +146,7 @@ def run(request: Request, terminal: Terminal) -> Streamed:
 
 
 def _check(request: Request) -> None:
-    """Refuse what cannot be done in parts, and options that are none."""
+    """Refuse requests that cannot be done in parts, and unknown options."""
     if request.rows is not None:
         raise InvalidInputError(
             "--rows: a table in parts is explained whole; leave it out, or use --no-stream"
@@ -173,7 +173,7 @@ def _check(request: Request) -> None:
 
 
 def _options(request: Request) -> dict[str, Any]:
-    """Return what the result depends on besides the data and the model, as JSON values."""
+    """Return the settings of the result, besides the data and the model, as JSON values."""
     baseline: Any = request.baseline
     if Path(baseline).is_file():
         baseline = f"{baseline} {_digest(Path(baseline))[:16]}"
@@ -225,7 +225,7 @@ def _earlier(
 
 
 def _gone_on(found: Manifest, terminal: Terminal) -> Manifest:
-    """Return the manifest of an earlier run without the parts that are not what they were."""
+    """Return the manifest of an earlier run without the parts that have changed."""
     damaged = found.forget_damaged()
     if found.finished and not damaged and not _whole(found):
         found.finished = False
@@ -453,7 +453,7 @@ def _summary(manifest: Manifest, result: Result | None) -> Streamed:
 
 
 def _remove_unfinished(folder: Path) -> None:
-    """Remove what a killed run was writing."""
+    """Remove the unfinished files of a killed run."""
     for place, own in ((folder, OWN.pattern), (folder / PARTS, PART)):
         for path in place.glob("*.tmp") if place.is_dir() else ():
             if re.fullmatch(f"({own}){UNFINISHED}", path.name):

@@ -33,7 +33,7 @@ FEWEST_INDICES = 3
 
 @dataclass(frozen=True)
 class WholeFunction:
-    """Curves and indices by class, under "" if there is only one; notes on what is left out."""
+    """Curves and indices by class, under "" if there is only one; notes on omissions."""
 
     curves: Mapping[str, tuple[Dependence, ...]] = field(default_factory=dict)
     indices: Mapping[str, SobolIndices] = field(default_factory=dict)

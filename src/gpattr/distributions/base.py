@@ -269,7 +269,7 @@ def read_only(array: Array) -> np.ndarray:
 
 
 def _scaled(var: Array, G: Array) -> Array:
-    """Return the variances of sums of at most one term each; those of others need covariances."""
+    """Return the variances of sums of at most one term each; other sums need covariances."""
     weights = to_numpy(G)
     if ((weights != 0).sum(axis=0) > 1).any():
         raise missing("cov")

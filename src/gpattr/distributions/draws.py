@@ -32,7 +32,7 @@ class Draws(Distribution):
     """A sample ``draws`` (S, n, q), joint over the numbers of a row.
 
     ``mean``, ``var`` and ``cov`` may be given where they are known better than by the draws; mean
-    and variances are those of the draws otherwise. Intervals and probabilities are those of the
+    and variances come from the draws otherwise. Intervals and probabilities always come from the
     draws; `standard_error` and `interval_error` give their Monte-Carlo error.
 
     Examples
@@ -100,7 +100,7 @@ class Draws(Distribution):
         return (draws.reshape(len(draws), *[1] * extra, *self.shape) <= x).mean(axis=0)
 
     def prob_positive(self) -> np.ndarray:
-        """Return P(number > 0), (n, q): the share of the draws, with ½ for those that are zero."""
+        """Return P(number > 0), (n, q): the share of the draws, with ½ for draws that are zero."""
         return _share_above(to_numpy(self.draws))
 
     def prob_greater(self, i: int, j: int) -> np.ndarray:

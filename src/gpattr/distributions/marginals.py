@@ -84,7 +84,7 @@ class Marginals(Frozen):
         low, high = ends.min(axis=0), ends.max(axis=0)
         high = np.where(self._cdf(low) >= level, low, high)
         x = 0.5 * low + 0.5 * high
-        if not jumps.any():  # that of a normal distribution with the same moments is near
+        if not jumps.any():  # a normal distribution's with the same moments is near
             x = (self.mean + ndtri(level) * np.sqrt(self.var)).clip(low, high)
         for _ in range(MAX_STEPS):
             below, slope = self._cdf(x), self._density(x)

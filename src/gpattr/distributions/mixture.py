@@ -30,7 +30,7 @@ class Mixture(Distribution):
     """Σₖ weightₖ N(meanₖ, covₖ) in each row, with the same ``weights`` (K,) in all of them.
 
     ``means`` and ``variances`` are (K, n, q), ``covs`` (K, n, q, q). ``mean``, ``var`` and ``cov``
-    are those of the mixture, by total variance unless they are given.
+    are the mixture's, by total variance unless they are given.
 
     Examples
     --------

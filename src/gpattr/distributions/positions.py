@@ -34,7 +34,7 @@ def position(what: str, key: Any, length: int) -> int:
 
 
 def listed(value: Any) -> list[Any] | None:
-    """Return the items of a collection; None for a text, or for what has none."""
+    """Return the items of a collection; None for a text, or for an object without items."""
     try:
         return None if isinstance(value, str) else list(value)
     except TypeError:

@@ -51,8 +51,8 @@ class Dates:
     """The encoding of a column of dates: days since 1970, and its ``cycles`` u as angles.
 
     Each cycle gives two columns, sin 2πu and cos 2πu. The cycles are among "season", "weekday" and
-    "time of day"; ``timed`` says that the dates have times. ``order`` is that of days and months in
-    texts such as 3/4/2024, where there are any.
+    "time of day"; ``timed`` says that the dates have times. ``order`` is the order of days and
+    months in texts such as 3/4/2024, where there are any.
 
     Examples
     --------
@@ -135,12 +135,12 @@ class Dates:
         return [text.replace("T", " ") for text in np.datetime_as_string(dates, unit=unit).tolist()]
 
     def to_content(self) -> dict[str, Any]:
-        """Return it as JSON values."""
+        """Return the encoding as JSON values."""
         return {"cycles": list(self.cycles), "timed": self.timed, "order": self.order}
 
     @classmethod
     def of_content(cls, content: Any) -> Dates:
-        """Return what `to_content` made."""
+        """Return the encoding that `to_content` described."""
         return cls(tuple(content["cycles"]), content["timed"], content["order"])
 
 

@@ -215,7 +215,7 @@ class Encoder:
         return pd.DataFrame(columns)
 
     def feature_values(self, rows: Array) -> Array:
-        """Return encoded rows as one number a feature, (n, features); NaN for what is encoded."""
+        """Return encoded rows as one number a feature, (n, features); NaN for encoded features."""
         first = [int(column.argmax()) for column in self.gathering.T]
         blank = [np.nan if name in self.groups else 0.0 for name in self.features]
         return rows[:, first] + np.array(blank)
@@ -236,7 +236,7 @@ class Encoder:
         }
 
     def whole_texts(self, rows: Array) -> dict[str, tuple[str, ...]]:
-        """Return the texts of those features that all rows have a category, or a date, of.
+        """Return the texts of the features of which all rows have a category, or a date.
 
         The mean of training inputs has frequencies of categories, of which none is named.
         """

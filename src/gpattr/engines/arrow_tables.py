@@ -61,7 +61,7 @@ def result_schema(own: Any, function: FrameFunction) -> Any:
 
 
 def explained(batch: Any, function: FrameFunction, schema: Any) -> Any:
-    """Return the results of a record batch; what is missing is null."""
+    """Return the results of a record batch; missing results are null."""
     import pyarrow as pa
 
     # The index of a pandas frame that was written with it is a column here, as any other.
@@ -84,7 +84,7 @@ def _batches(table: ds.Dataset) -> Iterator[tuple[Any, Any]]:
     """Yield the record batches of a dataset, each with the name of the file it is from.
 
     Files are read one by one with their own types, so that one with others can be named, or passed
-    over; those of a filtered dataset only together, as Arrow keeps its filter to itself.
+    over; files of a filtered dataset only together, as Arrow keeps its filter to itself.
     """
     if getattr(table, "_scan_options", None):
         for tagged in table.scanner(**AHEAD).scan_batches():

@@ -21,7 +21,7 @@ NUMBERS = r"U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER|FLOAT|DOUBLE|BOOLEAN|DECIMAL\(.
 
 
 def header(table: Any) -> pd.DataFrame:
-    """Return the columns of a table, without rows; what is no number for pandas is a text."""
+    """Return the columns of a table, without rows; columns of non-numbers are texts."""
     frame, types = table.limit(0).df(), zip(table.columns, table.types, strict=True)
     return frame.astype({name: "string" for name, dtype in types if not _is_number(dtype)})
 
@@ -58,7 +58,7 @@ def _is_number(dtype: Any) -> bool:
 
 
 def _check_kept(function: FrameFunction) -> None:
-    """Refuse names that DuckDB takes for those of the result, whatever their case."""
+    """Refuse names that DuckDB takes for names of the result, whatever their case."""
     results = {name.lower(): name for name in function.results}
     for name in function.keep:
         if name.lower() in results:

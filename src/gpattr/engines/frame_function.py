@@ -1,7 +1,7 @@
 """FrameFunction: a frame of rows in, a frame of predictions and attributions out.
 
-It is what every engine runs on the parts of a table. It depends on nothing but the frame it is
-given, so a part that is computed again, elsewhere, gives the same rows.
+Every engine runs it on the parts of a table. It depends only on the given frame, so a part that is
+computed again, elsewhere, gives the same rows.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class FrameFunction:
     The columns are ``prediction``, ``baseline_prediction``, ``attribution:<feature>`` for every
     feature and, with ``uncertainty="std"``, ``std:<feature>``. A model with several outputs has
     all of them once for each output, with its name before them: ``price:prediction``. The index is
-    that of the frame, and a frame without rows gives one without rows.
+    the frame's, and a frame without rows gives one without rows.
 
     Rows that cannot be explained (missing values, unknown categories, other columns or types) stop
     with ``errors="raise"``, and have missing values in all columns with ``errors="missing"``.
@@ -207,7 +207,7 @@ class FrameFunction:
         return values
 
     def _fill(self, values: np.ndarray, X: pd.DataFrame, rows: np.ndarray) -> None:
-        """Write the results of some rows; those whose explanation fails stay missing."""
+        """Write the results of some rows; rows whose explanation fails stay missing."""
         if not len(rows):
             return
         try:

@@ -49,7 +49,7 @@ class PosteriorEstimator(BaseEstimator):
         return storage.load(cls, path)
 
     def _content(self) -> dict[str, Any]:
-        """Return what a file must hold besides the options, as JSON values."""
+        """Return the fitted state for a file, without the options, as JSON values."""
         raise NotImplementedError
 
     def _restore(self, content: Any, names: tuple[str, ...] | None) -> None:
@@ -58,7 +58,7 @@ class PosteriorEstimator(BaseEstimator):
 
     @contextmanager
     def _unchanged_on_error(self) -> Iterator[None]:
-        """Leave what scikit-learn notes about the data as it was, if what is done with it fails."""
+        """Restore scikit-learn's notes about the data, if the block fails."""
         noted = ("n_features_in_", "feature_names_in_")
         before = {name: value for name, value in vars(self).items() if name in noted}
         try:
@@ -70,7 +70,7 @@ class PosteriorEstimator(BaseEstimator):
             raise
 
     def _latent(self, X: Any, **options: Any) -> Any:
-        """Return what the posterior predicts of the latent function at X."""
+        """Return the posterior's prediction of the latent function at X."""
         check_is_fitted(self)
         if not (is_frame(X) or is_tensor(X) or is_tensor(self.posterior_.like)):
             require_numbers(X=X)
@@ -156,7 +156,7 @@ def function_draws(
 
 
 def check_training(model: Any) -> None:
-    """Raise `InvalidInputError` for what the options of training cannot be."""
+    """Raise `InvalidInputError` for invalid options of training."""
     check_count("n_restarts", model.n_restarts, least=0, most=MOST_RESTARTS)
     random_generator(model.random_state)
     if not isinstance(model.verbose, (bool, np.bool_)):
@@ -164,7 +164,7 @@ def check_training(model: Any) -> None:
 
 
 def require_numbers(**arrays: Any) -> None:
-    """Refuse what scikit-learn would take for numbers: text, dates, and what is masked."""
+    """Refuse values that scikit-learn would take for numbers: text, dates, and masked entries."""
     for name, value in arrays.items():
         refuse_lazy(name, value)
         if isinstance(value, np.ma.MaskedArray):

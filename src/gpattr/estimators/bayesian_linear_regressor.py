@@ -58,9 +58,9 @@ class BayesianLinearRegressor(PosteriorRegressor):
     Attributes
     ----------
     posterior_ : WeightSpacePosterior
-        What `Explainer` explains. In a linear model the attribution of feature i is wᵢ(xᵢ − bᵢ).
-        Its ``weights`` are those of the monomials with ``basis.powers``, in the coordinates
-        (x − ``basis.origin``)/``basis.scale``.
+        The posterior, which `Explainer` explains. In a linear model the attribution of feature i is
+        wᵢ(xᵢ − bᵢ). Its ``weights`` belong to the monomials with ``basis.powers``, in the
+        coordinates (x − ``basis.origin``)/``basis.scale``.
     coef_, intercept_
         The posterior means of w (d,) and c, in the units of the data; of a linear model only.
     noise_variance_, prior_variance_, log_marginal_likelihood_
@@ -177,7 +177,7 @@ class BayesianLinearRegressor(PosteriorRegressor):
             self.intercept_ = float((weights[0] if len(weights) > d else 0.0) - origin @ self.coef_)
 
     def _basis(self, X: np.ndarray) -> Monomials:
-        """Return the monomials, in coordinates of order one unless a prior fixes what they are."""
+        """Return the monomials, in coordinates of order one unless a prior fixes them."""
         try:
             degree = 0 if isinstance(self.degree, bool) else index(self.degree)
         except TypeError:
@@ -240,7 +240,7 @@ class BayesianLinearRegressor(PosteriorRegressor):
             ) from None
 
     def _variances(self, model: _Evidence, known: float | None) -> tuple[float, float]:
-        """Return τ² and the noise, those that are not given learned."""
+        """Return τ² and the noise, learned unless given."""
         given = self.prior_cov is not None
         if given and known is not None:
             return 1.0, known

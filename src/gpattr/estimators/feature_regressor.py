@@ -26,7 +26,7 @@ class FeatureRegressor(KernelRegressor):
     verbose: int
 
     def _check_search(self) -> None:
-        """Raise `InvalidInputError` for what the options of the search cannot be."""
+        """Raise `InvalidInputError` for invalid options of the search."""
         if self.bounds is not None and not isinstance(self.bounds, Mapping):
             raise InvalidInputError(
                 f"bounds: expected a dictionary {{name: (lower, upper)}}, got {self.bounds!r}"

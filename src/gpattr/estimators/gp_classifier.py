@@ -79,7 +79,7 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
     Parameters
     ----------
     kernel, optimize, n_restarts, bounds, categories, random_state, verbose
-        As for `GPRegressor`; variances are those of log odds.
+        As for `GPRegressor`; variances are on the scale of log odds.
     hyperparameters : "auto", "integrated" or "optimal"
         As for `GPRegressor`; ``"auto"`` integrates up to 400 rows. A mixture has about 12 models.
     mean : "zero" or Mean
@@ -93,7 +93,7 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
     ----------
     posterior_ : ExpectationPropagationPosterior, LaplacePosterior or MixturePosterior, or
     MultiOutputPosterior with one output for each of more than two classes
-        What `Explainer` explains.
+        The posterior, which `Explainer` explains.
     hyperparameters_ : frame
         Family, weight and hyperparameters of each model, in data units, with a column ``class`` for
         more than two classes.
@@ -185,8 +185,8 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
     def predict_latent(self, X: ArrayLike, return_std: bool = False) -> Any:
         """Return the mean of the latent log odds, with their standard deviation if asked.
 
-        They are those of the second of two classes, (n,), or of each class against all others, (n,
-        K).
+        The log odds are of the second of two classes, (n,), or of each class against all others,
+        (n, K).
         """
         return self._latent(X, return_std=check_flag("return_std", return_std))
 
@@ -309,8 +309,8 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
     def relearned(self, X: Any, labels: np.ndarray) -> Self:
         """Return a copy whose hyperparameters are the most likely ones given other rows and labels.
 
-        The search starts at those of the heaviest model and keeps its family; nothing is integrated
-        over.
+        The search starts at the heaviest model's hyperparameters and keeps its family; nothing is
+        integrated over.
         """
         check_is_fitted(self)
         codes, mean = np.searchsorted(self.classes_, labels), self.mean_
@@ -364,7 +364,7 @@ class GPClassifier(KernelOptions, ClassifierMixin, PosteriorEstimator):
         labels = [
             _Labels(kind, X, target, mean, _label(classes, k)) for k, target in enumerate(targets)
         ]
-        if "components" in content:  # older files, and those of one model, have none
+        if "components" in content:  # older files, and files of one model, have none
             parts = zip(labels, content["components"], strict=True)
             found = [storage.integrated(part, one) for one, part in parts]
         else:
@@ -416,7 +416,7 @@ def _name_of(posterior: ClassificationPosterior) -> str:
 
 
 def _start(units: Units, kind: type[Radial] | None) -> Kernel:
-    """Return the kernel where training starts: a smooth one of some log odds.
+    """Return the kernel where training starts: a smooth kernel for some log odds.
 
     Labels carry little information about a function.
     """
@@ -430,7 +430,7 @@ def _start(units: Units, kind: type[Radial] | None) -> Kernel:
 
 
 def _label(classes: np.ndarray, k: int) -> str:
-    """Return what the k-th latent function is the log odds of."""
+    """Return the label of the k-th latent function: the classes whose log odds it is."""
     names = classes.tolist()
     return (
         f"{names[1]!r} against {names[0]!r}"

@@ -69,7 +69,7 @@ class GPRegressor(KernelRegressor):
         A class, such as ``Matern52``, is trained with one length-scale per feature from a start
         that suits the data, in standardised inputs and targets. A kernel is in the units of the
         data, and its hyperparameters are where training starts: choose length-scales near the
-        standard deviations of the inputs, and a variance near that of the targets. By default
+        standard deviations of the inputs, and a variance near the targets'. By default
         `SquaredExponential`, or an average of it and `Matern52` where hyperparameters are
         integrated.
     mean : "constant", "zero", "linear" or Mean
@@ -110,7 +110,7 @@ class GPRegressor(KernelRegressor):
     Attributes
     ----------
     posterior_ : MixturePosterior or ExactPosterior
-        What `Explainer` explains.
+        The posterior, which `Explainer` explains.
     hyperparameters_ : frame
         Family, weight and hyperparameters of each model of the mixture, in data units;
         ``.attrs["dropped"]`` counts points whose covariance is singular.
@@ -119,7 +119,7 @@ class GPRegressor(KernelRegressor):
         the kernel.
     relevance_ : array (d,)
         1/ℓ per standard deviation of each feature, 0 for a constant column; only for a single
-        radial kernel, that of the heaviest model.
+        radial kernel, from the heaviest model.
 
     Tensors are taken as they are: training and predictions stay on their device.
 
@@ -240,7 +240,7 @@ class GPRegressor(KernelRegressor):
     def _training(
         self, X: Array, y: Array, known: Array | None, mean: Mean, *, free_mean: bool
     ) -> Training:
-        """Return what training looks for, and where; y are targets without their prior mean."""
+        """Return the training problem; y are targets without their prior mean."""
         _check_targets(y)
         given, own = self._given_kernel, Units.of_data(X, y, label_columns(self, X))
         units = own if given is None else Units(np.ones(()), 1.0)
@@ -318,7 +318,7 @@ class GPRegressor(KernelRegressor):
             import pandas as pd
 
             X = pd.DataFrame(X, columns=list(names))
-        parts = content.get("components")  # as older files, those of one model have none
+        parts = content.get("components")  # as older files, files of one model have none
         kernel, mean = (storage.decode(content[name]) for name in ("kernel", "mean"))
         self._restore_parts(kernel, mean, X, y, noise, parts)
 

@@ -87,11 +87,11 @@ def design_for(
     boundary: Any = None,
     n_basis: Any = None,
 ) -> Design:
-    """Return what a term needs, to ``share`` of its variance, for data of half-range ``extent``.
+    """Return the design of a term, to ``share`` of its variance, for data of half-range ``extent``.
 
     ``extent`` has one entry for each feature of the term. ``slack`` makes room for length-scales
-    shorter and longer by that factor. What is fixed beforehand is kept: ``boundary`` and
-    ``n_basis``, one for each feature.
+    shorter and longer by that factor. Fixed values are kept: ``boundary`` and ``n_basis``, one for
+    each feature.
     """
     kernel = leaf.kernel
     scale = np.broadcast_to(np.asarray(kernel.lengthscale), extent.shape)
@@ -152,7 +152,7 @@ class Plan:
         return cls(low + extent, np.where(extent > 0, extent, 1.0), n_basis, boundary)
 
     def designs(self, leaves: list[Leaf[Radial]], slack: float) -> list[Design]:
-        """Return the finest designs that are affordable, with what the user fixed."""
+        """Return the finest designs that are affordable, with the user's fixed sizes."""
         designs = []
         for share in (*SHARES, ENOUGH):
             designs = [self._design(leaf, share, slack) for leaf in leaves]
@@ -207,7 +207,7 @@ class Plan:
     def basis(
         self, leaves: list[Leaf[Radial]], designs: list[Design], names: Names | None
     ) -> tuple[Basis, list[Hilbert]]:
-        """Return the basis of all terms together, and that of each."""
+        """Return the basis of all terms together, and the basis of each."""
         parts, columns, d = [], [], len(self.centre)
         for leaf, design in zip(leaves, designs, strict=True):
             at = self.columns(leaf)

@@ -70,8 +70,8 @@ class HilbertGPRegressor(FeatureRegressor):
         default. Rows that are predicted or explained must lie in the box.
     domain : (lower, upper), optional
         The range that rows can have, each one number or one per feature, where it is larger than
-        that of the training rows: the box is made for it. (In cross-validation, give that of all
-        rows.)
+        the training rows' range: the box is made for it. (In cross-validation, give the range of
+        all rows.)
     kernel : Kernel, or a radial kernel class, optional
         `SquaredExponential`, `Matern32`, `Matern52` or `RationalQuadratic` of at most three
         features, or a sum of such kernels, each of some features (`Select`) and scaled if need be.
@@ -85,13 +85,13 @@ class HilbertGPRegressor(FeatureRegressor):
     Attributes
     ----------
     posterior_ : WeightSpacePosterior
-        What `Explainer` explains.
+        The posterior, which `Explainer` explains.
     kernel_, noise_variance_, mean_, log_marginal_likelihood_
         The learned values, in data units.
     diagnostics_ : list of dict
         For each term of the kernel: the relative error of its prior variance at the
-        worst training row (``prior_error``), what was used (``n_basis``, ``boundary``) and what
-        would be needed for one per cent. A share above five per cent gives a `BasisWarning`.
+        worst training row (``prior_error``), the basis used (``n_basis``, ``boundary``) and the
+        basis needed for one per cent. A share above five per cent gives a `BasisWarning`.
 
     Examples
     --------
@@ -229,7 +229,7 @@ class HilbertGPRegressor(FeatureRegressor):
         self._state = (plan, designs, sums, shift, free_mean)
 
     def _warn(self) -> None:
-        """Warn where the prior variance of the basis is not that of the kernel."""
+        """Warn where the prior variance of the basis differs from the kernel's."""
         bad = max(self.diagnostics_, key=lambda entry: entry["prior_error"])
         if bad["prior_error"] > TOLERATED:
             numbers, factors = max(bad["n_basis_needed"]), max(bad["boundary_needed"])

@@ -50,8 +50,8 @@ def register_gradient(kernel: type[Kernel], gradient: Gradient) -> None:
 
     ``gradient(kernel, X, G)`` returns, for every name in ``kernel.trainable``, Σₙₘ Gₙₘ ∂k(xₙ, xₘ)/∂
     log θ: a number, or an array for a hyperparameter with one value per feature. X is (n, d), G is
-    (n, n) and symmetric. For a kernel made of others it also returns what
-    `hyperparameters.gradient_of_parts` does.
+    (n, n) and symmetric. For a kernel made of others it also returns the result of
+    `hyperparameters.gradient_of_parts`.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def likelihood_gradient(kernel: Kernel, X: Array, G: Array) -> dict[str, Any]:
 def gradient_of_parts(kernel: Kernel, seen: Iterable[tuple[Array, Array]]) -> dict[str, Any]:
     """Return the gradients of a kernel's parts, given the rows and the G∘∂K/∂Kₚ of each part.
 
-    Names are those of `get_params`, values as in `register_gradient`.
+    Names are as in `get_params`, values as in `register_gradient`.
     """
     return {
         f"{prefix}__{name}": value
@@ -104,7 +104,7 @@ def gradient_of_parts(kernel: Kernel, seen: Iterable[tuple[Array, Array]]) -> di
 
 
 def _per_feature(value: Any, slopes: Array) -> Any:
-    """Return what a hyperparameter with one value, or one per feature, gets of slopes (d,)."""
+    """Return slopes (d,) of a hyperparameter, or their sum if it has one value for all features."""
     return slopes if np.ndim(value) else slopes.sum()
 
 
@@ -230,7 +230,7 @@ def _level(kernel: Any, X: Array, G: Array) -> dict[str, Any]:
 
 
 def _full_additive(kernel: FullAdditive, X: Array, G: Array) -> dict[str, Any]:
-    """∂k/∂ log σₙ² = σₙ²eₙ; a base kernel gets G times what multiplies it."""
+    """∂k/∂ log σₙ² = σₙ²eₙ; a base kernel gets G times its multiplier."""
     xp = namespace(X)
     columns = [X[:, i : i + 1] for i in range(X.shape[1])]
     z = [base(x, x) for base, x in zip(kernel.bases, columns, strict=True)]

@@ -70,7 +70,7 @@ def k_means(X: np.ndarray, m: int, generator: np.random.Generator) -> np.ndarray
 
 
 def _spread_out(rows: np.ndarray, m: int, generator: np.random.Generator) -> np.ndarray:
-    """Return m different rows, drawn by their squared distance from those before (k-means++)."""
+    """Return m different rows, drawn by their squared distance from earlier rows (k-means++)."""
     found = [int(generator.integers(len(rows)))]
     distance = squared_distances(rows[found], rows, 1.0)[0]
     while len(found) < m:
@@ -81,7 +81,7 @@ def _spread_out(rows: np.ndarray, m: int, generator: np.random.Generator) -> np.
 
 
 def greedy(kernel: Kernel, X: np.ndarray, m: int) -> np.ndarray:
-    """Return at most m rows, each of the largest variance given those before (pivoted Cholesky)."""
+    """Return at most m rows, each of the largest variance given earlier rows (pivoted Cholesky)."""
     left = np.array(kernel.diagonal(X))
     known, pivots = KNOWN * left.max(), []
     factor = np.empty((m, len(X)))

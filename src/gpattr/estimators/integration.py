@@ -31,7 +31,7 @@ from gpattr.posteriors import MixturePosterior, Posterior
 
 POINTS, FEWEST = 32, 8  # models of a mixture, and of one of very many rows
 WIDER = 1.1  # points are spread a little wider than the normal approximation
-HEAVIEST = 5.0  # weight of a point over that of the mode
+HEAVIEST = 5.0  # weight of a point over the mode's weight
 NEGLIGIBLE = 1e-3  # share of a family, or weight of a point, that is left out
 STEP = 1e-3  # of differences of gradients
 SINGULAR = (
@@ -152,7 +152,7 @@ class Integrated:
     def frame(self, names: Sequence[str | int]) -> Any:
         """Return one row for each component: family, weight and hyperparameters.
 
-        ``names`` are those of the features, for hyperparameters with one value for each.
+        ``names`` are the features' names, for hyperparameters with one value for each.
         """
         import pandas as pd
 

@@ -63,8 +63,8 @@ class MultiOutputGPRegressor(KernelRegressor):
         kernel, and a variance and a noise for each output. ``"coregionalised"`` learns one kernel,
         the noise of each output, and how the outputs vary together: Cov[f_o(x), f_p(x')] = B_op
         k(x, x'), so that each output is learned from the targets of all. The noise of different
-        outputs is taken to be independent: where it is not, what the targets share is learned as if
-        it were signal.
+        outputs is taken to be independent: where it is not, noise that the targets share is learned
+        as if it were signal.
     mean : "constant", "zero" or, with separate outputs, what `GPRegressor` takes
         The prior mean of every output; constants are learned, one for each.
     noise_variance : float or array (P,), optional
@@ -72,13 +72,13 @@ class MultiOutputGPRegressor(KernelRegressor):
     optimize, n_restarts, bounds, random_state, verbose
         As for `GPRegressor`; bounds of the noise hold for every output.
     hyperparameters : "auto", "integrated" or "optimal"
-        As for `GPRegressor`, with separate outputs; those of outputs that are learned together are
-        the optimal ones.
+        As for `GPRegressor`, with separate outputs; outputs that are learned together have optimal
+        hyperparameters.
 
     Attributes
     ----------
     posterior_ : MultiOutputPosterior
-        What `Explainer` explains.
+        The posterior, which `Explainer` explains.
     output_names_ : tuple
         The columns of the frame Y, or y0, y1, …
     noise_variance_ : array (P,), or (n, P) where it was given for each row

@@ -45,7 +45,7 @@ VARIANCE_SPREAD = 3.0  # of a kernel's: polynomials are long length-scales with 
 LOG_ODDS_SPREAD = 1.5
 COMMON = 1.7  # of which the length-scales of all features share this much
 LONGER = 0.7  # logarithm of a typical length-scale over √d standard deviations
-NOISE_LEVEL = -2.5  # logarithm of a typical noise variance over that of the targets
+NOISE_LEVEL = -2.5  # logarithm of a typical noise variance over the targets' variance
 NOISE_SPREAD = 1.75  # data may be free of noise, or nothing else
 PERIOD_SPREAD = 0.3  # a period far from the one that is given is another model
 
@@ -55,7 +55,7 @@ class Term:
     """The prior of one hyperparameter: log θ ~ N(``mean``, ``std``²), (size,) each.
 
     ``common`` is the standard deviation that all of its values share. With ``gamma``, (shape,
-    rate), θ has a gamma distribution instead, and mean and std are those of its logarithm.
+    rate), θ has a gamma distribution instead, and mean and std describe its logarithm.
     """
 
     mean: np.ndarray
@@ -77,7 +77,7 @@ class Term:
 class Prior:
     """The prior of all hyperparameters together, as a function of θ, their logarithms.
 
-    ``mean`` (k,) and ``covariance`` (k, k) are those of θ.
+    ``mean`` (k,) and ``covariance`` (k, k) are the prior moments of θ.
     """
 
     def __init__(self, terms: Mapping[str, Term]) -> None:
@@ -123,8 +123,8 @@ def prior_terms(
 ) -> dict[str, Term]:
     """Return the default prior of each hyperparameter of a kernel and of the noise, by name.
 
-    X are the rows and ``variance`` that of the targets, in the units of the kernel; ``spread`` is
-    how far the logarithm of a variance may be from that of the targets.
+    X are the rows and ``variance`` the targets' variance, in the units of the kernel; ``spread`` is
+    how far the logarithm of a variance may be from the targets'.
     """
     terms = {
         f"{prefix}{name}": _term(part, name, rows, variance, spread)
@@ -152,8 +152,8 @@ def given_terms(given: Any, start: Values) -> dict[str, Term]:
 def redundant(kernel: Kernel, free: Container[str]) -> set[str]:
     """Return the names of ``free`` variances that only multiply others, and need not be learned.
 
-    Of the factors of a product one free variance is enough. A sum among them keeps those of its
-    summands, in place of all others.
+    Of the factors of a product one free variance is enough. A sum among them keeps its summands'
+    variances, in place of all others.
     """
     return _multiplied(kernel, "", free)[1]
 

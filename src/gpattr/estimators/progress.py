@@ -48,6 +48,6 @@ def stream_progress(verbose: int) -> AbstractContextManager[Callable[[int, int],
 def pass_progress(
     verbose: int, what: str, total: int
 ) -> AbstractContextManager[Callable[[], None]]:
-    """A function that counts one of ``total`` parts of a pass over rows."""
+    """A function that counts parts, ``total`` in all, of a pass over rows."""
     done = count(1)
     return _progress(verbose, what, lambda: f"{next(done)} of {total}")

@@ -44,7 +44,7 @@ AMPLITUDE = "amplitude"
 MEANS = ("constant", "zero")
 STREAMED = 500  # frequencies by default if the number of rows is unknown
 SUBSAMPLE = 300  # rows for the start of the search
-# Of a standard deviation; beyond, the coverage of 95 % intervals was about 0.1 less than that of
+# Of a standard deviation; beyond, the coverage of 95 % intervals was about 0.1 less than with
 # the exact process.
 CHANCE = 0.5
 ROUGHLY = 1e-5  # of log p(y), which differs by more from one draw of frequencies to the next
@@ -70,15 +70,15 @@ class RandomFeatureGPRegressor(FeatureRegressor):
     Parameters
     ----------
     n_frequencies : int, optional
-        The number M of frequencies; attributions come closer to those of the exact model as 1/√M.
-        By default 10√n for n rows, at least 200 and at most 1000, and 500 for streams;
-        hyperparameters are then not learned with these frequencies but by exact processes of up to
-        8 blocks of 1000 rows, drawn at random, and variance and noise again with the frequencies.
+        The number M of frequencies; attributions come closer to the exact model's as 1/√M. By
+        default 10√n for n rows, at least 200 and at most 1000, and 500 for streams; hyperparameters
+        are then not learned with these frequencies but by exact processes of up to 8 blocks of 1000
+        rows, drawn at random, and variance and noise again with the frequencies.
     kernel : Radial kernel, or its class, optional
         `SquaredExponential` (default), `Matern32`, `Matern52` or `RationalQuadratic`, whose
         spectral density the frequencies are drawn from. A class is trained with one length-scale
-        per feature; a kernel is where training starts, in the units of the data, or what is used as
-        it is.
+        per feature; a kernel is where training starts, in the units of the data, or is used as it
+        is.
     mean : "constant" or "zero"
         The prior mean; the constant is learned.
     noise_variance : float, optional
@@ -86,8 +86,8 @@ class RandomFeatureGPRegressor(FeatureRegressor):
     optimize : bool or "amplitude"
         True learns length-scales, variance and noise, moving the frequencies with the
         length-scales; ``"amplitude"`` keeps the kernel's length-scales; False learns nothing. Rows
-        of a stream never move length-scales: they are those of the kernel given, or learned from
-        the first chunk; variance and noise are learned again from all rows.
+        of a stream never move length-scales: they are the given kernel's, or learned from the first
+        chunk; variance and noise are learned again from all rows.
     ensemble : int
         The number of models, with frequencies of their own and equal weights. More than one give a
         `MixturePosterior`: the model with its frequencies integrated out. Hyperparameters are
@@ -100,10 +100,10 @@ class RandomFeatureGPRegressor(FeatureRegressor):
     Attributes
     ----------
     posterior_ : WeightSpacePosterior or MixturePosterior
-        What `Explainer` explains.
+        The posterior, which `Explainer` explains.
     kernel_, noise_variance_, mean_, log_marginal_likelihood_, n_rows_, n_frequencies_
         The learned values, in data units; ``n_rows_`` is the number of rows used. The likelihood is
-        that of the first model.
+        the first model's.
     advice_ : str
         Advice where the frequencies are too few for the intervals to have their nominal coverage;
         empty otherwise.
@@ -169,7 +169,7 @@ class RandomFeatureGPRegressor(FeatureRegressor):
         return cls(n_frequencies, **(given | options))
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Learn from all rows at once, and forget those of earlier calls.
+        """Learn from all rows at once, and forget the rows of earlier calls.
 
         X and y may be Dask collections: their rows stay where they are.
         """
@@ -193,10 +193,9 @@ class RandomFeatureGPRegressor(FeatureRegressor):
         return self
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Add rows to those already learned from.
+        """Add rows to the rows already learned from.
 
-        The first chunk fixes the length-scales: those of the kernel given, or learned from this
-        chunk.
+        The first chunk fixes the length-scales: the given kernel's, or learned from this chunk.
         """
         self._stream, self._cache = self._with_chunk(getattr(self, "_stream", None), X, y), None
         return self
@@ -273,12 +272,12 @@ class RandomFeatureGPRegressor(FeatureRegressor):
 
     @property
     def posterior_(self) -> Posterior:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """What the rows so far have taught; computed when it is first asked for."""
+        """The posterior given the rows so far, computed on first use."""
         return self._learned.posterior
 
     @property
     def kernel_(self) -> Radial:
-        """The kernel, with what was learned."""
+        """The kernel with its learned hyperparameters."""
         return self._learned.kernel
 
     @property
@@ -305,7 +304,7 @@ class RandomFeatureGPRegressor(FeatureRegressor):
 
     @property
     def advice_(self) -> str:
-        """What to know where the frequencies are too few for the intervals, else nothing."""
+        """Advice where the frequencies are too few for the intervals, else ""."""
         chance, M = self._learned.chance, self.n_frequencies_
         if not chance > CHANCE:
             return ""

@@ -25,7 +25,7 @@ LARGEST = 1e140  # targets: beyond, their squares overflow
 
 @dataclass(frozen=True)
 class Learned:
-    """The values learned so far; ``chance`` is that of `chance_of`, nan for several models."""
+    """The values learned so far; ``chance`` comes from `chance_of`, nan for several models."""
 
     posterior: Posterior
     kernel: Radial

@@ -61,7 +61,7 @@ class Units:
 
     @classmethod
     def of_std(cls, std: np.ndarray, unit: float, labels: Labels = ()) -> Units:
-        """Return these units, 1 for a constant column and for those of ``labels``."""
+        """Return these units, 1 for constant columns and the columns of ``labels``."""
         if not 1e-140 < unit < 1e140:
             raise InvalidInputError(
                 "y: expected targets whose square float64 can hold, got a standard deviation of"
@@ -77,7 +77,7 @@ class Units:
         return sorted(set(range(len(self.std))) - {i for group in self.labels for i in group})
 
     def middle(self, mean: Array) -> Array:
-        """Return what is subtracted from inputs with this ``mean``: nothing from labels."""
+        """Return the vector to subtract from inputs with this ``mean``: zero for labels."""
         if not self.labels:
             return mean
         keep = np.isin(np.arange(len(self.std)), self.numbers)
@@ -119,7 +119,7 @@ def default_kernel(units: Units, kind: type[Radial] | None = None) -> Kernel:
 
 
 def mixed_kernel(units: Units, kind: type[Radial]) -> Kernel:
-    """Return a kernel of numbers times one of the labels of each category, to start from."""
+    """Return a kernel of numbers times kernels of the labels of each category, to start from."""
     numbers, variance = units.numbers, units.unit**2
     d = len(numbers) + len(units.labels)
     first: Kernel = Constant(variance)

@@ -60,7 +60,7 @@ STARTS = ("k-means", "greedy")
 class _Data(NamedTuple):
     """Training data; ``inputs`` are relative to ``middle`` and in ``units``, ``own`` the data's.
 
-    ``level`` (n,) is the noise where it is known, ``variance`` that of the targets in ``units``.
+    ``level`` (n,) is the noise where it is known, ``variance`` the targets' variance in ``units``.
     """
 
     rows: TrainingRows
@@ -94,11 +94,11 @@ class SparseGPRegressor(KernelRegressor):
     """GP regression with inducing inputs, for 10³ to 10⁵ rows and more (Titsias 2009).
 
     Time grows as n m² and memory as m² for n rows and m inducing inputs. By default hyperparameters
-    are those of exact processes of up to 8 blocks of 1000 rows, drawn at random, and inducing
-    inputs are then placed by the learned length-scales: as many as leave at most 5 % of the
-    variance to what they miss, in one pass over all rows. Where the number of inducing inputs or
-    their places are given, they and the hyperparameters maximise a lower bound of the log marginal
-    likelihood together.
+    come from exact processes of up to 8 blocks of 1000 rows, drawn at random, and inducing inputs
+    are then placed by the learned length-scales: as many as leave at most 5 % of the variance to
+    what they miss, in one pass over all rows. Where the number of inducing inputs or their places
+    are given, they and the hyperparameters maximise a lower bound of the log marginal likelihood
+    together.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ class SparseGPRegressor(KernelRegressor):
     Attributes
     ----------
     posterior_ : SparsePosterior
-        What `Explainer` explains.
+        The posterior, which `Explainer` explains.
     kernel_, noise_variance_, mean_, inducing_ : the learned values, in data units.
     bound_ : float
         The lower bound of the log marginal likelihood.
@@ -282,7 +282,7 @@ class SparseGPRegressor(KernelRegressor):
     def _enough(self, kernel: Kernel, noise: Any, data: _Data) -> np.ndarray:
         """Return inducing inputs that miss at most `TOLERATED` of the variance, or the maximum.
 
-        The share is that of a posterior given some rows, each weighted by the number of rows it
+        The share refers to a posterior given some rows, each weighted by the number of rows it
         represents.
         """
         generator, std = data.generator, data.own.std / data.units.std

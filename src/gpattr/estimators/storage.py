@@ -96,7 +96,7 @@ def encode(name: str, value: Any) -> Any:
 
 
 def decode(value: Any) -> Any:
-    """Return what `encode` wrote; files of earlier versions have "room" for "module"."""
+    """Return the value that `encode` wrote; files of earlier versions have "room" for "module"."""
     if isinstance(value, dict) and ("module" in value or "room" in value):
         module = value["module"] if "module" in value else value["room"]
         kind = getattr(MODULES[module], value["type"])
@@ -131,7 +131,7 @@ def components(found: Integrated) -> list[dict[str, Any]]:
 def integrated(
     content: Any, condition: Callable[[Kernel, Any], Any], noise: Any = None
 ) -> Integrated:
-    """Return what `components` wrote; ``noise`` is that of models without one of their own."""
+    """Return the mixture that `components` wrote; ``noise`` is for models without their own."""
     parts = []
     for part in content:
         kernel, own = decode(part["kernel"]), noise if part["noise"] is None else part["noise"]

@@ -1,8 +1,8 @@
 """Sums over rows, by segments of a fixed number of rows that are joined in a tree.
 
 Both depend on the number of rows only: rows that are in memory, come in chunks or lie in the
-partitions of a Dask collection are summed in the same order. What a weight-space model needs are
-ΦᵀΦ, Φᵀ1, Φᵀy, Σy and Σy²; its rows are gathered into blocks of a fixed size before they are added.
+partitions of a Dask collection are summed in the same order. A weight-space model needs ΦᵀΦ, Φᵀ1,
+Φᵀy, Σy and Σy²; its rows are gathered into blocks of a fixed size before they are added.
 """
 
 from __future__ import annotations

@@ -45,12 +45,12 @@ NEAR = 1e-4  # relative gain of a step that ends a search for a model that is on
 
 @dataclass(frozen=True)
 class Training:
-    """What is learned from data, in the ``units`` of training.
+    """The problem of learning from data, in the ``units`` of training.
 
     ``objective(kernel, noise)`` is the evidence of rows ``objective.X`` with its gradient; training
     starts from ``kernel`` and ``noise`` (None where there is none to learn, or it is ``known``, in
-    the user's units), and from each of ``starts``, within ``bounds``; ``variance`` is that of the
-    targets, and ``spread`` how far the logarithm of a kernel's may be from it.
+    the user's units), and from each of ``starts``, within ``bounds``; ``variance`` is the targets'
+    variance, and ``spread`` how far the logarithm of a kernel's may be from it.
     """
 
     units: Units
@@ -79,7 +79,7 @@ class Training:
     ) -> Integrated:
         """Return the mixture of the posteriors ``condition(kernel, noise)``, in the user's units.
 
-        A family is a class of kernels in place of that of ``kernel``, or None for ``kernel`` as it
+        A family is a class of kernels in place of ``kernel``'s class, or None for ``kernel`` as it
         is. ``priors`` replace the default ones.
         """
         few = len(self.objective.X) <= FEW_ROWS
@@ -130,7 +130,7 @@ def has_family(kernel: Kernel) -> bool:
 
 
 def in_family(kernel: Kernel, kind: type[Radial]) -> Kernel:
-    """Return the kernel with all kernels inside that are of one of the families in this one."""
+    """Return the kernel with all inner kernels of any family replaced by this ``kind``."""
     if type(kernel) in FAMILIES.values() and isinstance(kernel, Radial):
         return kind(lengthscale=kernel.lengthscale, variance=kernel.variance)
     return kernel.map_parts(lambda part: in_family(part, kind))
@@ -160,7 +160,7 @@ def conditioned(kernel: Kernel, X: Any, y: Any, noise: Any, mean: Mean) -> Exact
 
 
 def learned_mean(component: Component) -> Mean:
-    """Return the prior mean with what was learned of a constant that `conditioned` made a kernel.
+    """Return the prior mean with the learned value of a constant that `conditioned` made a kernel.
 
     E[c | y] = c₀ + v 1ᵀα for c ~ N(c₀, v).
     """

@@ -1,4 +1,4 @@
-"""Rows to train on, wherever they are: what estimators ask of them.
+"""Rows to train on, wherever they are: the interface that estimators need.
 
 `RowsInMemory` holds arrays; `distributed.rows.DaskRows` answers by passes over the
 partitions of Dask collections.
@@ -31,7 +31,7 @@ class Moments:
 
         m = m₁ + δ n₂/n,   S = S₁ + S₂ + δ² n₁n₂/n,   δ = m₂ − m₁,   std = (S/n)^½
 
-    Squares are those of values over the largest absolute value of their column, which stay in
+    Squares are taken of values over the largest absolute value of their column, which stay in
     range.
     """
 
@@ -73,7 +73,7 @@ class Moments:
         return np.where(std > CONSTANT, std, 0.0) * self.size
 
     def units(self) -> Units:
-        """Return standard deviations as units; the last column is that of the targets."""
+        """Return standard deviations as units; the last column holds the targets'."""
         std = self.std
         return Units.of_std(std[:-1], float(std[-1]) or 1.0)
 
@@ -126,7 +126,7 @@ class TrainingRows(Protocol):
         noise: float | None,
         free_mean: bool,
     ) -> WaveEvidence:
-        """Return the evidence of random features; ``centres`` are those of inputs and targets."""
+        """Return the evidence of random features; ``centres`` belong to inputs and targets."""
         ...
 
 

@@ -50,7 +50,7 @@ def check_attribution(attribution: Any, baseline: Any) -> str | Operator:
 
 
 def attribution_name(attribution: str | Operator) -> str:
-    """Return what attributions are called in tables and pictures."""
+    """Return the name of an attribution in tables and pictures."""
     if isinstance(attribution, str):
         return ATTRIBUTION_NAMES[attribution]
     if isinstance(attribution, Shapley):
@@ -61,7 +61,7 @@ def attribution_name(attribution: str | Operator) -> str:
 
 
 def reference_name(operator: Operator) -> str:
-    """Return what to call the baseline of an operator of one's own."""
+    """Return the name of the baseline of a user's operator."""
     reference = operator.reference
     if reference is None:
         return "none"
@@ -93,7 +93,7 @@ def require_features(operator: Operator, what: str) -> None:
 
 @dataclass(frozen=True)
 class FeatureGroups:
-    """Which player each feature belongs to, ``owner``, and the name of each group of features.
+    """The player of each feature, ``owner``, and the name of each group of features.
 
     ``groups`` has a name for each player that is a group, None for one that is a feature.
     """
@@ -125,7 +125,7 @@ class FeatureGroups:
         return values[:, self.first] + np.array(blank)
 
     def texts(self, texts: Mapping[str, Any], features: Names) -> dict[str, Any]:
-        """Return the texts of those features that are players by themselves."""
+        """Return the texts of the features that are players by themselves."""
         pairs = zip(self.groups, self.first, strict=True)
         alone = {features[place] for name, place in pairs if name is None}
         return {name: value for name, value in texts.items() if name in alone}
@@ -142,7 +142,7 @@ def column_players(encoder: Encoder | None, groups: FeatureGroups | None) -> Pla
 
 
 def check_players(attribution: Any, players: Any) -> None:
-    """Refuse players where values are not those of coalitions."""
+    """Refuse ``players`` for attributions without coalitions."""
     if players is not None and attribution != "shapley":
         raise InvalidInputError(
             'players: expected attribution="shapley" with players; groups of features of other'

@@ -25,7 +25,7 @@ Means = Callable[[Array, Array | None], np.ndarray]  # of rows, each from its ow
 
 
 def sensitivity_of(task: Task, X: Any, baselines: Any) -> BaselineSensitivity:
-    """How far the attributions of the rows of X move as the baseline moves."""
+    """Return how far the attributions of the rows of X move as the baseline moves."""
     task.require_function("baseline_sensitivity is")
     posterior, rows = task.single, task.reader.matrix("X", X)
     chosen, names = baseline_set(task.reader, baselines), task.names(X)

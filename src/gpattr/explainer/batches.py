@@ -92,7 +92,7 @@ def _is_matrix(x: Any) -> bool:
 
 
 def chunks_of(tables: Iterator[Any], task: Task) -> Iterator[Chunk]:
-    """Yield tables as chunks; those without rows are left out, and errors name the others."""
+    """Yield tables as chunks; empty tables are left out, and errors name the others."""
     first, known = 0, None
     for number, table in enumerate(tables):
         if _is_empty(table):
@@ -112,7 +112,7 @@ def _is_empty(table: Any) -> bool:
 
 
 def _require_same_columns(table: Any, known: Names | None, rows: Rows) -> None:
-    """Refuse other columns than those of the tables before, if the model does not know them."""
+    """Refuse columns that differ from earlier tables, if the model has no column names."""
     own = column_names(table)
     if rows.columns is None and known is not None and own is not None and own != known:
         raise InvalidInputError(f"X: expected the columns {list(known)}, got {list(own)}")

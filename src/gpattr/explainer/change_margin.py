@@ -25,7 +25,7 @@ from gpattr.exceptions import UnsupportedModelError
 from gpattr.explainer.change_space import ChangeSpace
 from gpattr.posteriors import MixturePosterior, Posterior
 
-# The margin is that of a level a little higher, so that rounding cannot bring a result below it.
+# The margin uses a slightly higher level, so that rounding cannot bring a result below it.
 SAFETY = 1e-9
 HALVINGS = 20
 
@@ -192,7 +192,7 @@ class ChangePool:
 
 
 def pulled(margin: ChangeMargin, pool: ChangePool) -> ChangePool:
-    """Return what reaches the target, pulled towards the row as far as it keeps reaching it."""
+    """Return the changes that reach the target, shrunk towards the row while they still do."""
     pool = pool[pool.g >= 0]
     inner, outer, g = np.zeros(len(pool)), np.ones(len(pool)), pool.g
     for _ in range(HALVINGS if len(pool) else 0):

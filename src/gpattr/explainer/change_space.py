@@ -48,7 +48,7 @@ class ChangeSpace:
         return np.maximum((self.bounds[:, 1] - self.row[self.columns]) / self.scales, 0.0)
 
     def rows(self, u: np.ndarray, setting: np.ndarray) -> np.ndarray:
-        """Return the changed rows (r, D); what does not change keeps its last bit."""
+        """Return the changed rows (r, D); unchanged values keep their last bit."""
         rows, old = self.settings[setting], self.row[self.columns]
         new = np.clip(old + u * self.scales, self.bounds[:, 0], self.bounds[:, 1])
         rows[:, self.columns] = np.where(u == 0, old, new)
@@ -182,7 +182,7 @@ def _units(scales: Any, names: Names) -> dict[int, float]:
 
 
 def _ends(name: str, value: float, given: Any, seen: np.ndarray | None) -> tuple[float, float]:
-    """Return the bounds of a number: those given, or the range of the data and the row."""
+    """Return the bounds of a number: the given ones, or the range of the data and the row."""
     if given is None:
         if seen is None:
             raise InvalidInputError(
@@ -205,7 +205,7 @@ def _ends(name: str, value: float, given: Any, seen: np.ndarray | None) -> tuple
 
 
 def _size(name: str, given: float | None, seen: np.ndarray | None) -> float:
-    """Return one standard unit of a number."""
+    """Return the standard unit of a number."""
     if given is not None:
         return given
     if seen is None:
@@ -239,7 +239,7 @@ def _labels(
     row: np.ndarray,
     seen: np.ndarray | None,
 ) -> list[np.ndarray]:
-    """Return the codes of the other categories that are allowed: those given, or those seen."""
+    """Return the codes of the other categories that are allowed: the given or the seen ones."""
     labels = encoder.categories[name]
     here = int(encoder.chosen(name, row[None, places])[0])
     if given is None:

@@ -1,4 +1,4 @@
-"""Comparison of two explanations, or of two explainers: what changed, and how surely.
+"""Comparison of two explanations, or of two explainers: the changes, and their certainty.
 
 The attributions of one function f at two baselines are both linear in f, so their difference is
 Gaussian. Its covariance needs that between the two, which no single explanation has. It follows
@@ -53,13 +53,13 @@ def compare(
     Parameters
     ----------
     ex_a, ex_b : Explanation or Explainer
-        What is compared.
+        The explanations or explainers to compare.
     X : array or frame (n, d), optional
         The rows, for two explainers.
     uncertainty : "std", "cov" or "none"
-        What two explainers compute.
+        The uncertainty that two explainers compute.
     dependence : "auto", "independent" or "unknown"
-        What is known about the two together; see `Comparison`.
+        The relation between the two; see `Comparison`.
 
     Examples
     --------
@@ -160,7 +160,7 @@ def _single(name: str, ex: Any) -> Explanation:
 
 
 def _matched(first: Explanation, second: Explanation) -> tuple[Explanation, Explanation]:
-    """Return two explanations with their features in one order; refuse what cannot be compared."""
+    """Return two explanations with their features in one order; refuse incomparable ones."""
     for what in ("quantity", "attribution"):
         one, two = getattr(first, what), getattr(second, what)
         if one != two:

@@ -26,7 +26,7 @@ BEFORE = "the row before the change"
 
 @dataclass(frozen=True, eq=False)
 class CounterfactualRequest:
-    """What is asked: which target, in which direction, how surely, and by which changes."""
+    """A request: the target, its direction, the probability, and the allowed changes."""
 
     target: Any
     direction: str
@@ -90,7 +90,7 @@ class _Maker:
     request: CounterfactualRequest
 
     def __call__(self, change: Change, labels: RowNames) -> Counterfactual:
-        """Return the result; whether it is found is what its own probability says, nothing else."""
+        """Return the result; only its own probability decides whether it is found."""
         space, margin = self.margin.space, self.margin
         new = space.rows(change.u[None], np.array([change.setting]))
         both = np.concatenate([space.row[None], new])

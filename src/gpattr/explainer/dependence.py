@@ -103,7 +103,7 @@ def dependence_of(
 
 
 def _background(posterior: Posterior, rows: Rows, background: Any) -> Background:
-    """Return the rows to average over: those that are given, or the training inputs."""
+    """Return the rows to average over: the given ones, or the training inputs."""
     known = posterior.training_inputs
     if background is None:
         if known is None:
@@ -285,7 +285,7 @@ def _dates(
 
 
 def _check_slope(axes: tuple[FeatureGrid, ...], centred: bool) -> None:
-    """Refuse slopes of what has none."""
+    """Refuse slopes where there are none."""
     if len(axes) != 1:
         raise InvalidInputError("derivative: expected one feature, got two")
     if axes[0].kind != NUMBER:

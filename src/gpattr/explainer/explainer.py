@@ -86,11 +86,11 @@ class Explainer:
     random_state : int, Generator or None
         An integer fixes these draws.
     target_name : str, optional
-        What is predicted, with its unit: explanations are then of the "predicted price (€)", and
-        those of one class of the "probability of malignant" rather than of the label the classifier
-        was trained with.
+        The predicted quantity, with its unit: explanations are then of the "predicted price (€)",
+        and explanations of one class of the "probability of malignant" rather than of the label the
+        classifier was trained with.
     baseline_name : str, optional
-        What the baseline is called: "average patient".
+        The name of the baseline: "average patient".
     players : {name: [features]}, optional
         Groups of features that are one player each; Shapley values have one player per feature
         otherwise.
@@ -102,7 +102,7 @@ class Explainer:
         ``"integrated"`` explains `gpattr.integrate(model)` in place of the model: intervals then
         include that its hyperparameters are not known.
     errors : "raise" or "mark"
-        What happens to rows whose attributions, or whose spread, do not reach the tolerance:
+        The treatment of rows whose attributions, or whose spread, do not reach the tolerance:
         ``"mark"`` explains all others, and gives these their means without a spread, or NaN.
         `Explanation.marked` says which they are.
 
@@ -454,7 +454,7 @@ class Explainer:
         derivative: bool = False,
         uncertainty: str = "cov",
     ) -> Dependence:
-        """Return what the prediction does as a feature, or a pair, runs through its values.
+        """Return the dependence of the prediction on the values of a feature, or of a pair.
 
         Parameters
         ----------
@@ -464,8 +464,8 @@ class Explainer:
             The values of the feature, or their number; by default 50 values across the background
             (20 × 20 for a pair), or all categories.
         background : rows or Baselines, optional
-            The values of the other features, over which the prediction is averaged; by default
-            those of the training inputs.
+            The values of the other features, over which the prediction is averaged; by default the
+            training inputs.
         kind : "average" or "individual"
             With ``"individual"`` every row of the background has a curve of its own.
         centred : bool
@@ -512,10 +512,10 @@ class Explainer:
         """Return the importance of each feature over the rows of X.
 
         Rows share one unknown function and so are correlated: the uncertainty comes from draws of
-        their joint distribution. Its expectation is that of all rows; `Importance` says what is
-        drawn of many rows or features, and with which error. Memory stays bounded. With
-        ``output="probability"`` expectations come from the draws of each row, and joint draws are
-        those of as many rows as make 4000 values and gradients of the latent function.
+        their joint distribution. Expectations cover all rows; `Importance` says what is drawn of
+        many rows or features, and with which error. Memory stays bounded. With
+        ``output="probability"`` expectations come from the draws of each row, and joint draws cover
+        as many rows as make 4000 values and gradients of the latent function.
 
         Parameters
         ----------
@@ -612,7 +612,7 @@ class Explainer:
         x : array (d,), or a frame or series of one row
             The row.
         target : float
-            What the prediction is to pass; with ``output="probability"`` a class probability.
+            The value to be passed; with ``output="probability"`` a class probability.
         direction : "at_least" or "at_most"
             With ``"at_most"`` the condition is P(f ≤ target) ≥ level.
         level : float
@@ -671,8 +671,8 @@ class Explainer:
     def training_contributions(self, x: ArrayLike, feature: str | int) -> Contributions:
         """Return the share of each training row in the attribution of ``feature`` at x, (m,).
 
-        They are in the order of training and add up to the attribution, less that of a prior mean;
-        neighbouring rows often have large shares of opposite sign.
+        They are in the order of training and add up to the attribution, less the attribution of a
+        prior mean; neighbouring rows often have large shares of opposite sign.
 
         Examples
         --------
@@ -742,7 +742,7 @@ def _frozen(baseline: Any) -> Any:
 def _check_output(
     posterior: Posterior, output: str, method: str, attribution: str | Operator
 ) -> None:
-    """Refuse what class probabilities do not support."""
+    """Refuse options that class probabilities do not support."""
     if output != "probability":
         return
     if method != "auto":

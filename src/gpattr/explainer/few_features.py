@@ -67,7 +67,7 @@ class ChangeSearch:
         return found, None if found else self._highest(pool)
 
     def _pairs(self, summits: ChangePool) -> ChangePool:
-        """Return what is found with two features, and the categories as they are."""
+        """Return changes of two features, with the categories as they are."""
         own = summits[summits.setting == 0]
         leading = np.argsort(-own.g, kind="stable")
         chosen: list[int] = []
@@ -80,7 +80,7 @@ class ChangeSearch:
         return starts + pulled(self.margin, starts) + near
 
     def _trimmed(self, pool: ChangePool) -> ChangePool:
-        """Return what is found with those features that change most when all may."""
+        """Return changes of the features that change most when all features may."""
         u = self._whole(pool)
         counts = range(3, min(self.p, MOST_PAIRED + 1))
         rank = np.argsort(np.argsort(-np.abs(u), kind="stable"))
@@ -93,7 +93,7 @@ class ChangeSearch:
         return whole.u[self._order(whole)[0]]
 
     def _extended(self, pool: ChangePool, count: int) -> ChangePool:
-        """Return what is found with one feature more than the best sets of ``count`` − 1."""
+        """Return changes of one feature more than the best sets of ``count`` − 1 features."""
         before = pool[(pool.setting == 0) & (pool.sets.sum(axis=1) == count - 1)]
         before = before[self._order(before)]
         first = np.sort(np.unique(before.sets, axis=0, return_index=True)[1])[:BEST]
@@ -103,7 +103,7 @@ class ChangeSearch:
         return self._approached(start[more], wider[more], np.zeros(more.sum(), dtype=int))
 
     def _all(self, pool: ChangePool, spread: ChangePool) -> ChangePool:
-        """Return what is found with all features, from the best so far and a ``spread``."""
+        """Return changes of all features, searched from the best so far and a ``spread``."""
         starts = spread
         for which in (pool.setting == 0, pool.setting != 0):
             own = pool[which]
@@ -116,7 +116,7 @@ class ChangeSearch:
         return ChangePool(u, sets, setting, g)
 
     def _order(self, pool: ChangePool) -> np.ndarray:
-        """Return positions by distance of what about reaches the target, then by margin."""
+        """Return positions by distance of changes that about reach the target, then by margin."""
         reached = pool.g >= -NEARLY * self.missing
         distance = self.space.distances(pool.u, pool.setting)
         return np.lexsort((np.where(reached, distance, -pool.g), ~reached))
@@ -134,7 +134,7 @@ class ChangeSearch:
         return front if change is None else [*front, change]
 
     def _nearest(self, pool: ChangePool, share: float, front: list[Change]) -> Change | None:
-        """Return the nearest change, if it is shorter by a ``share`` than those found before.
+        """Return the nearest change, if it is shorter by a ``share`` than the changes found before.
 
         Changes that cannot be refined until they reach the target are skipped; where many nearly
         do, as far from the data, most are not tried.
@@ -200,9 +200,9 @@ def passing_rows(margin: ChangeMargin, seen: np.ndarray) -> ChangePool:
     """Return the nearest rows of ``seen`` (n, D) that reach the target, and the highest tried.
 
     Features that may not change keep their values, and rows out of bounds are moved to them. A row
-    keeps its categories where this is allowed, and else has those of x. Means are cheap, and with a
-    level of ½ or more a Gaussian's mean short of the target rules a row out; variances are computed
-    in blocks, the nearest rows first, until some of them pass. All rows are tried if WORK allows.
+    keeps its categories where allowed, and else has those of x. Means are cheap, and with a level
+    of ½ or more a Gaussian's mean short of the target rules a row out; variances are computed in
+    blocks, the nearest rows first, until some of them pass. All rows are tried if WORK allows.
     """
     space = margin.space
     u, setting = space.units(seen), own_settings(space, seen)

@@ -104,8 +104,7 @@ def _of_probability(
 ) -> Importance:
     """The importance of a probability, from explanations of all rows by draws.
 
-    Expectations are those of the draws of every row, their uncertainty comes from joint draws of
-    some rows.
+    Expectations come from the draws of every row, their uncertainty from joint draws of some rows.
     """
     assert isinstance(operator, IntegratedGradients)
     encoder, names = task.reader.encoder, task.names(X)
@@ -224,9 +223,9 @@ def draw_importance(
     """Return the importance over n rows for a mixture of Gaussian ``parts``.
 
     Each part has its share of the draws. Expectations are exact, or, of a variance over rows that
-    are not all drawn, estimated; what the rows share enters through the draws. ``columns`` is the
-    number of columns whose covariance is evaluated, ``terms`` that of the paths to each row; a pair
-    of rows costs ``pair_cost`` entries besides.
+    are not all drawn, estimated; dependence between rows enters through the draws. ``columns`` is
+    the number of columns whose covariance is evaluated, ``terms`` the number of paths to each row;
+    a pair of rows costs ``pair_cost`` entries besides.
     """
     n_samples, generator = request.counted
     d, measure = len(names), MEASURES[request.by]
@@ -280,7 +279,7 @@ def _combined(found: list[_Drawn], names: Names, n: int, s: int, by: str) -> Imp
     others, variance = np.zeros((2, d)), np.zeros(d)
     for part in found:
         if part.spread is not None:
-            # The variance of a mixture has that of its parts' expectations in it.
+            # The variance of a mixture includes the variance of its parts' expectations.
             own, apart = part.spread.expected_influence, part.expected - expected
             variance += part.weight * (part.spread.variance + apart**2)
             influence += part.weight * (part.spread.influence + 2.0 * apart * own)
@@ -333,7 +332,7 @@ def _drawn_alone(
     measure: Measure,
     few: int,
 ) -> Sample:
-    """Return the same for each feature by itself, ordered like joint draws of a ``few`` rows."""
+    """Return draws for each feature by itself, ordered like joint draws of a ``few`` rows."""
     mean, covariances = part.mean(rows), part.alone(rows)
     s, d = mean.shape
     expected = measure.expected(mean, covariances)
@@ -359,7 +358,7 @@ def _sizes(
     generator: np.random.Generator,
     measure: Measure,
 ) -> tuple[Array, Array]:
-    """Return draws of the importance less what is ``expected``, and what rows share with it.
+    """Return draws of the importance less its ``expected`` value, and the rows' shares in it.
 
     Attributions are N(mean, C), with means (s, d); draws are (count, d), shares (s, d).
     """

@@ -2,9 +2,9 @@
 
 **Calibration.** A row's influence on an estimate from a sample of rows often goes with its own mean
 or variance, and these are known for all rows. Regressed on them, the influences tell how much the
-estimate changes with the sample's means of these numbers, and so what it would be if they were
-those of all rows. What remains of the influences is what the choice of rows leaves unknown
-(Deville and Särndal, 1992).
+estimate changes with the sample's means of these numbers, and so its value if they were the means
+over all rows. The rest of the influences is what the choice of rows leaves unknown (Deville and
+Särndal, 1992).
 
 **Variance over rows.** For A ~ N(μ, C) over n rows and H = I − 11ᵀ/n it is Q = AᵀHA/n, with
 
@@ -52,7 +52,7 @@ class FeatureSums:
 
 @dataclass(frozen=True)
 class ImportanceRequest:
-    """How importance is measured, ``by``, of which ``groups``, and by how many draws."""
+    """The measure of importance, ``by``, the ``groups``, and the number of draws."""
 
     n_samples: int = 2000
     random_state: RandomLike = 0
@@ -65,7 +65,7 @@ class ImportanceRequest:
         return check_count("n_samples", self.n_samples), random_generator(self.random_state)
 
     def check(self, n: int, *, players: bool) -> None:
-        """Refuse what n rows, or features that are ``players`` already, do not have."""
+        """Refuse options that n rows, or features that are ``players`` already, do not support."""
         check_choice("by", self.by, tuple(MEASURES))
         if self.by == "variance" and n < 2:
             raise InvalidInputError(
@@ -98,8 +98,8 @@ class ImportanceRequest:
 class Sample:
     """Some rows, drawn together: means (s, d), covariances between rows (d, s, s) and ``draws``.
 
-    ``draws`` (r, d) are those of the importance over these rows alone, less its expectation.
-    ``shares`` (s, d) are the covariances of what each row adds to the importance with all of it.
+    ``draws`` (r, d) are draws of the importance over these rows alone, less its expectation.
+    ``shares`` (s, d) are the covariances of each row's term with the whole importance.
     """
 
     mean: Array
@@ -126,12 +126,12 @@ class Spread:
 class Measure(ABC):
     """The importance as a mean over rows of `terms`, whose moments are known for Gaussian rows."""
 
-    # The expectation is exact without a sample of rows, and the spread is that of draws.
+    # The expectation is exact without a sample of rows, and the spread comes from draws.
     exact: bool
 
     @abstractmethod
     def terms(self, A: Array) -> Array:
-        """Return what each row adds to the importance, (r, s, d), for attributions (r, s, d)."""
+        """Return each row's term of the importance, (r, s, d), for attributions (r, s, d)."""
 
     @abstractmethod
     def over_all(self, moments: Iterable[tuple[Array, Array]]) -> tuple[Array, ...]:
@@ -184,7 +184,7 @@ class VarianceOverRows(Measure):
         return (A - A.mean(axis=1, keepdims=True)) ** 2
 
     def over_all(self, moments: Iterable[tuple[Array, Array]]) -> tuple[Array, ...]:
-        """Return the variance of E A over all rows, the mean of Var A, and that of E A."""
+        """Return the variance of E A over all rows, the mean of Var A, and the mean of E A."""
         return moments_over_rows(moments)
 
     def expected(self, mean: Array, covariances: Array) -> Array:
@@ -215,10 +215,10 @@ MEASURES: dict[str, Measure] = {"absolute": Absolute(), "variance": VarianceOver
 
 
 def over_all_rows(drawn: Array, scatter: Array, own: Array, s: int, n: int) -> Array:
-    """Return the variance of a mean over n rows from that, ``drawn``, of a mean over s of them.
+    """Return the variance of a mean over n rows from ``drawn``, the variance over s of them.
 
-    ``scatter`` and ``own`` are the mean variances of what one row adds, in the sample and in all
-    rows. One row says nothing of what rows share: then it is ``own``, which a mean cannot exceed.
+    ``scatter`` and ``own`` are the mean variances of one row's term, in the sample and in all rows.
+    One row shows no covariance between rows: then it is ``own``, which a mean cannot exceed.
     """
     if s == n:
         return drawn
@@ -229,14 +229,14 @@ def over_all_rows(drawn: Array, scatter: Array, own: Array, s: int, n: int) -> A
 
 
 def scale_of(variance: Array, drawn: Array) -> Array:
-    """Return the factors that turn deviations of one variance into those of another."""
+    """Return the factors that rescale deviations of variance ``drawn`` to ``variance``."""
     return np.sqrt(np.divide(variance, drawn, out=np.zeros_like(drawn), where=drawn > 0))
 
 
 def row_error(influence: Array, n: int) -> Array:
     """Return the squared standard error, (d,), of an estimate from s of n rows, chosen at random.
 
-    ``influence`` (s, d) has a mean of zero: s times what one row of the sample changes it by.
+    ``influence`` (s, d) has a mean of zero: s times the estimate's change by one row of the sample.
     """
     s = len(influence)
     if s == n:
@@ -261,7 +261,7 @@ def variance_of(samples: Array) -> Array:
 
 
 def std_error_of(variance: Array, squared_error: Array) -> Array:
-    """Return the standard error of √v, where that of v is √``squared_error``."""
+    """Return the standard error of √v, where the standard error of v is √``squared_error``."""
     error, std = np.sqrt(squared_error), np.sqrt(variance)
     return np.divide(error, 2.0 * std, out=np.zeros_like(error), where=std > 0)
 
@@ -343,7 +343,7 @@ def calibrated_size(
 
 
 def _regressed(influence: Array, known: Array) -> tuple[Array, Array]:
-    """Return the slopes (k, d) of influences (s, d) on known numbers (k, s, d), and what remains.
+    """Return the slopes (k, d) of influences (s, d) on known numbers (k, s, d), and the residuals.
 
     Both have means of zero. What remains of a row is its deviation from the slopes of the others.
     Influences on a feature of which nothing varies have a slope of zero.
@@ -365,9 +365,9 @@ def _regressed(influence: Array, known: Array) -> tuple[Array, Array]:
 class Quadratic:
     """Moments of the variances over n rows of d functions, from their covariance between s rows.
 
-    ``between`` (d,) is the mean covariance of two different rows, ``variance`` (d,) that of Q.
-    ``between_shares`` and ``shares`` (s, d) belong to single rows; their means are ``between`` and,
-    but for terms of order 1/s, ``variance``. Twice their deviations from the mean are what the
+    ``between`` (d,) is the mean covariance of two different rows, ``variance`` (d,) the variance of
+    Q. ``between_shares`` and ``shares`` (s, d) belong to single rows; their means are ``between``
+    and, but for terms of order 1/s, ``variance``. Twice their deviations from the mean are what the
     estimates change by, to first order, with the rows that happen to be in the sample. To second
     order pairs of rows add ``between_pairs`` and ``pairs`` (d,) to the squared errors.
     """
@@ -411,7 +411,7 @@ def expected_variance(mean: Array, covariances: Array) -> Array:
 
 
 def _second_order(K: Array, n: int) -> float:
-    """Return what pairs of rows add to the squared error of a mean over pairs, K `centred`."""
+    """Return the term of pairs of rows in the squared error of a mean over pairs, K `centred`."""
     s = len(K)
     pairs = max(s * (s - 1.0), 1.0)
     return 2.0 * float((K**2).sum() - (K.diagonal() ** 2).sum()) / pairs**2 * (1.0 - s / n)

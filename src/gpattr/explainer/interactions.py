@@ -18,7 +18,7 @@ from gpattr.explanation.pairs import PAIR, Pairs, all_pairs, check_pairs, pair_l
 from gpattr.operators import IntegratedHessians, Operator, Players, ShapleyInteractions
 
 Jumps = tuple[int, ...]
-# The indices of each attribution, that of `index=None` first.
+# The indices of each attribution, the default (`index=None`) first.
 INDICES = {
     "shapley": ("shapley", "taylor"),
     "integrated_gradients": ("integrated_hessians",),

@@ -5,8 +5,8 @@ For a mixture of models k with weights w, means μₖ and variances σₖ², a q
     μ = Σ wₖμₖ,    σ² = Σ wₖ(σₖ² + μₖ²) − μ²
     ∇q = Σ wₖ (∂q/∂μ ∇μₖ + ∂q/∂σ² (∇σₖ² + 2(μₖ − μ)∇μₖ))
 
-and the gradient of an expectation over f is the mean of those of the models. What comes by the
-mean, ∂q/∂μ ∇μ, and what by the variance are kept apart: "exploit" and "explore".
+and the gradient of an expectation over f is the mean of the models' gradients. The part by the
+mean, ∂q/∂μ ∇μ, and the part by the variance are kept apart: "exploit" and "explore".
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from gpattr.quantities.base import LOG_MEAN, MOMENTS
 
 
 class Slopes(NamedTuple):
-    """The gradient in parts, (parts, n, d), and what its products with steps are good to.
+    """The gradient in parts, (parts, n, d), and the error of its products with steps.
 
-    The error of a product with a step is ``value_error`` (n,), plus that of each part, its
+    The error of a product with a step is ``value_error`` (n,), plus the error of each part, its
     ``relative_error`` (parts, n) times the product.
     """
 
@@ -63,7 +63,7 @@ class MomentLandscape:
         return means, np.where(stds**2 > self._noise(X), stds, 0.0)
 
     def _noise(self, X: Array) -> np.ndarray:
-        """Return what rounding may make of the variances of the models, (K, n)."""
+        """Return the possible rounding of the models' variances, (K, n)."""
         parts = self.posterior.components
         return np.stack([to_numpy(part.rounding_of_variance(X)) for _, part in parts])
 

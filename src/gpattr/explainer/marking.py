@@ -32,7 +32,7 @@ def explain_and_mark(
     labels: RowNames,
     part: slice,
 ) -> Any:
-    """The explanation of rows as by `Task.explain`, those marked that raise `ToleranceError`.
+    """The explanation of rows as by `Task.explain`; rows that raise `ToleranceError` are marked.
 
     Where no row can be explained, the explanation of a baseline itself has what the others have.
     """

@@ -23,7 +23,7 @@ from gpattr.posteriors.given import noise_at
 def next_measurement(
     task: Task, candidates: Any, X: Any, feature: Any, noise: Any, baselines: Any
 ) -> NextMeasurement:
-    """What measurements at candidates would tell about the attributions of the rows of X."""
+    """The effect of measurements at candidates on the attributions of the rows of X."""
     task.require_latent("measure_next is")
     rows = task.reader.matrix("X", X)
     posterior, names = task.single, task.names(X)
@@ -81,9 +81,9 @@ def _measured(
     some: Any,
     noise: Any,
 ) -> tuple[np.ndarray, ...]:
-    """Return what one model says of attributions at X and measurements at c points.
+    """Return one model's moments of attributions at X and measurements at c points.
 
-    That is their covariance (c, n, k), the variance of the function at the points (c,) and of the
+    These are their covariance (c, n, k), the variance of the function at the points (c,) and of the
     noise (c,), mean and variance of the attributions (n, k), and the mean at the points (c,).
     """
     levels = noise_at(posterior, noise, points)

@@ -12,8 +12,8 @@ does: the paths of real classifiers are mostly shorter than a length-scale, whil
 change by many units. So the moments of f are evaluated at a few Chebyshev nodes, as many as f
 needs, and interpolated to the nodes of the integral, as many as σ needs.
 
-The distribution of A is known from draws. What a feature adds to f on a panel of the path, hₖᵢ, is
-Gaussian, jointly for panels, features and f(b). The sums gₖ = f(b) + Σⱼ≤ₖ Σᵢ hⱼᵢ follow f, and
+The distribution of A is known from draws. The change of f by a feature on a panel of the path, hₖᵢ,
+is Gaussian, jointly for panels, features and f(b). The sums gₖ = f(b) + Σⱼ≤ₖ Σᵢ hⱼᵢ follow f, and
 
     Aᵢ ≈ Σₖ hₖᵢ (σ(gₖ) − σ(gₖ₋₁)) / (gₖ − gₖ₋₁)
 
@@ -53,7 +53,7 @@ PIECES, MOST_PIECES = 4, 4096
 # The largest change of the log odds within a panel, whose rule is then off by 1e-5, and the most
 # panels.
 UNITS, MOST_FINE = 8.0, 256
-# Entries of the matrix from Chebyshev nodes to those of a rule: of a part, of which the latest are
+# Entries of the matrix from Chebyshev nodes to a rule's nodes: of a part, of which the latest are
 # kept, and at most, which takes seconds.
 ENTRIES, MOST_ENTRIES = 2.0**20, 2.0**27
 # Where nodes stop doubling: completeness to so much of a probability, and a change by less than
@@ -393,7 +393,7 @@ def nodes(pieces: int) -> np.ndarray:
 
 
 def _interpolations(pieces: int, panels: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield matrices from values at the Chebyshev nodes to those at nodes of a rule, (Q, T).
+    """Yield matrices from values at the Chebyshev nodes to values at nodes of a rule, (Q, T).
 
     The rule's weights, (Q,), come with each part of it.
     """
@@ -428,8 +428,8 @@ def first_panels(posterior: Posterior, terms: list[tuple[float, Any]]) -> np.nda
 def draw_work(task: Task, X: Any) -> np.ndarray:
     """About how many multiplications the draws of each row of X take, (n,).
 
-    They are those of a covariance of what features add to panels, given the training rows, of its
-    root, and of the draws.
+    They count the covariance of the features' terms on panels, given the training rows, its root,
+    and the draws.
     """
     rows, features = to_numpy(task.reader.matrix("X", X)), len(task.names(X))
     terms: list[Any] = task.operator_for(rows, None).terms(rows)

@@ -1,8 +1,8 @@
 """Importance of features for a probability, with joint draws of some rows.
 
-What features add on the panels of several rows' paths is drawn together, as many as make `TOGETHER`
-numbers, and each draw is summed up as in `gpattr.explainer.probability`: what rows share is kept.
-The rest is scaled as for other models (`Importance`).
+The terms of features on the panels of several rows' paths are drawn together, as many as make
+`TOGETHER` numbers, and each draw is summed up as in `gpattr.explainer.probability`: dependence
+between rows is kept. The rest is scaled as for other models (`Importance`).
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ NEAR = 1e-7  # of a path: a training point that lies on it
 class Found:
     """Attributions in parts, (parts, n, columns or players), and the method.
 
-    ``error`` (n,) bounds their error; ``rounding`` (n,) is what rounding has in it.
+    ``error`` (n,) bounds their error; ``rounding`` (n,) is its part by rounding.
     """
 
     values: np.ndarray
@@ -66,7 +66,7 @@ class Found:
 def check_quantity(
     quantity: Any, posterior: Posterior, attribution: Any, method: str, output: str
 ) -> None:
-    """Refuse what is not a quantity, and what it cannot be combined with."""
+    """Refuse anything but a quantity, and options that it cannot be combined with."""
     if quantity is None:
         return
     if not isinstance(quantity, (MomentQuantity, Acquisition)):
@@ -103,7 +103,7 @@ def of_quantity(
     what: str,
     evaluation: Evaluation,
 ) -> Explanation:
-    """Return the explanation of a quantity of a posterior that predicts ``what``."""
+    """Return a quantity's explanation, for a posterior that predicts ``what``."""
     surface, operator = landscape(posterior, quantity), asked.operator
     name = quantity.words(what)
     predictions = surface.value(asked.rows)
@@ -154,10 +154,10 @@ def _parts(
     posterior: Posterior,
     values: np.ndarray,
 ) -> dict[str, Explanation]:
-    """Return what comes by the mean and what by the uncertainty, where both are there.
+    """Return the parts by the mean and by the uncertainty, where there are both.
 
-    Those of a confidence bound are μ and ±κσ. Those of other quantities are no functions of the
-    row: their attributions are what the path gains by each, from 0.
+    The parts of a confidence bound are μ and ±κσ. Of other quantities they are not functions of the
+    row: their attributions are the path's gains by each, from 0.
     """
     if len(values) < 2 or not isinstance(surface, MomentLandscape) or not surface.quantity.of_mean:
         return {}
@@ -295,7 +295,7 @@ def _require_good(
     name: str,
     labels: tuple[Any, ...],
 ) -> None:
-    """Refuse integrals that are not good to the tolerance, and what rounding leaves no digits of.
+    """Refuse integrals that are not good to the tolerance, and integrals lost to rounding.
 
     Rounding is not the fault of an integral, and is stated in the error.
     """
@@ -327,7 +327,7 @@ def path_integrals(
     They are (parts, n, d), and come with a bound on their error, (n,), and how much of it is due to
     rounding, (n,).
 
-    ``lengths`` (n,) are those of the paths in length-scales, ``size`` (n,) that of the quantity;
+    ``lengths`` (n,) are the paths' lengths in length-scales, ``size`` (n,) the quantity's size;
     ``points`` (m, d) are where it may have kinks.
     """
     n, d = stop.shape
@@ -382,7 +382,7 @@ class _Paths:
     def _rule(
         self, path: np.ndarray, low: np.ndarray, high: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return integrals over panels, (k, parts, d), and what rounding makes of them, (k,)."""
+        """Return integrals over panels, (k, parts, d), and their rounding errors, (k,)."""
         t, w = gauss_legendre(ORDER, 1)
         width, step = high - low, self.step[path]
         at = low[:, None] + width[:, None] * t
@@ -399,7 +399,7 @@ class _Paths:
 def _first_panels(
     start: np.ndarray, step: np.ndarray, counts: np.ndarray, points: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the path and the ends of each panel: even ones, and those that training points cut."""
+    """Return the path and the ends of each panel: even ones, and panels cut by training points."""
     path = np.repeat(np.arange(len(counts)), counts)
     within = np.arange(len(path)) - np.repeat(np.cumsum(counts) - counts, counts)
     cuts, cut_path = within / counts[path], path

@@ -1,4 +1,4 @@
-"""Explanations built from what posteriors answer."""
+"""Explanations built from the answers of posteriors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Coordinates = dict[str, tuple[Any, ...]]
 
 
 def words(posterior: Posterior, output: str, target_name: str | None, several: bool) -> str:
-    """Return what is explained, in words.
+    """Return the name of the explained quantity, in words.
 
     Of one output among ``several`` classes the label says more than the target's name.
     """
@@ -37,7 +37,7 @@ def words(posterior: Posterior, output: str, target_name: str | None, several: b
 
 @dataclass(frozen=True, eq=False)
 class ExplainedRows:
-    """Rows to explain, the operator, and what the explanations of all outputs share.
+    """Rows to explain, the operator, and the arrays shared by the explanations of all outputs.
 
     ``shared`` are arguments of `Explanation`; ``gathering`` adds columns up to features, if some
     features are encoded. ``kept`` are values at a baseline that all calls have, by output.
@@ -87,7 +87,7 @@ def of_function(
 ) -> Explanation:
     """The explanation of f, whose attributions are ``result``.
 
-    ``coordinates`` are labels along axes, those of the operator if they are not given.
+    ``coordinates`` are labels along axes, by default the operator's.
     """
     operator = asked.operator
     predictions = to_numpy(posterior.moments(asked.rows))

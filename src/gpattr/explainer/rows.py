@@ -40,10 +40,10 @@ RowNames = tuple[str | int, ...]
 
 
 class Rows:
-    """How rows become numbers for one ``posterior``: frames aligned by name, categories encoded.
+    """Rows as numbers for one ``posterior``: frames aligned by name, categories encoded.
 
-    ``columns`` are the names of what the posterior sees, where they are known: of the frame it was
-    trained on, or ``feature_names``, or those of a ``baseline`` with names.
+    ``columns`` are the names of the posterior's columns, where they are known: of the frame it was
+    trained on, ``feature_names``, or of a ``baseline`` with names.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Rows:
         return () if self.encoder is None else self.encoder.jumps
 
     def names(self, X: Any) -> Names:
-        """Return the names of the columns that the posterior sees; those of X if it has none."""
+        """Return the names of the posterior's columns, or of X's columns if it has none."""
         own = self.columns or (None if is_series(X) else column_names(X))
         return own or self._positions
 
@@ -178,7 +178,7 @@ class Rows:
         )
 
     def baseline(self, baseline: Any, *, whole: bool = False) -> tuple[Array | Baselines, str]:
-        """Return a baseline as numbers, and what to call it.
+        """Return a baseline as numbers, and its name.
 
         With ``whole`` a named one has one category of every feature, and not their frequencies.
         """
@@ -270,7 +270,7 @@ class Rows:
 
 
 def _averaged(baselines: Baselines) -> str:
-    """Return what to call a set of baselines."""
+    """Return the name of a set of baselines."""
     k = len(baselines)
     if isinstance(baselines, Marginals):
         return f"features drawn independently from {k} rows"
@@ -278,7 +278,7 @@ def _averaged(baselines: Baselines) -> str:
 
 
 def row_names(X: Any, n: int) -> RowNames:
-    """Return what the rows of X are called: the index of a frame, else their positions."""
+    """Return the names of the rows of X: the index of a frame, else their positions."""
     if not (is_frame(X) and hasattr(X, "index")):
         return tuple(range(n))
     whole = (int, np.integer)
@@ -305,7 +305,7 @@ def row_name(x: Any) -> str | int | None:
 def as_frame(X: Any, names: Names | None) -> Any:
     """Return dictionaries {parameter: value}, one or a list of them, as a frame; others as is.
 
-    With ``names``, those of a model with categories, lists of values in their order are taken too.
+    With the ``names`` of a model with categories, lists of values in their order are taken too.
     """
     records = [X] if isinstance(X, Mapping) and not is_frame(X) else X
     if not isinstance(records, (list, tuple)) or not records:

@@ -1,7 +1,7 @@
 """Task of an explainer: a model, an attribution and a baseline, and rows read for them.
 
-Every question about a model is asked of a task. What does not depend on the rows, the operator of
-the baseline, its formulas and the prediction there, is found once and kept.
+Every question about a model is asked of a task. The parts that do not depend on the rows, the
+operator of the baseline, its formulas and the prediction there, are found once and kept.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """An operator and what is shown of its baselines.
+    """An operator and the baselines to show.
 
-    ``points`` are one number a feature, None where there is no baseline, ``weights`` those of
-    points that are averaged over, ``texts`` the categories of others. ``bounds``, by uncertainty,
-    and ``base_values``, by output, are kept from one explanation to the next.
+    ``points`` are one number a feature, None where there is no baseline, ``weights`` the weights of
+    averaged points, ``texts`` the categories of others. ``bounds``, by uncertainty, and
+    ``base_values``, by output, are kept from one explanation to the next.
     """
 
     operator: Operator
@@ -54,7 +54,7 @@ class Start:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What an `Explainer` explains and how; ``reader`` reads rows, ``groups`` are the players."""
+    """The task of an `Explainer`; ``reader`` reads rows, ``groups`` are the players."""
 
     posterior: Posterior
     reader: Rows
@@ -71,18 +71,18 @@ class Task:
     errors: str
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is kept of formulas stays behind: it is found again, and need not be picklable."""
+        """Formulas that are kept stay behind: they are found again, and need not be picklable."""
         return {name: value for name, value in vars(self).items() if name not in KEPT}
 
     # Rows and names
 
     def names(self, X: Any) -> Names:
-        """The names of what is explained: features, or players made of them."""
+        """The names of the explained features, or of players made of them."""
         features = self.reader.features(X)
         return features if self.groups is None else self.groups.names(features)
 
     def numbers(self, rows: Array) -> np.ndarray:
-        """One number for each of what is explained, (n, ·); NaN where there is none."""
+        """One number for each explained feature or player, (n, ·); NaN where there is none."""
         values = self.reader.data(rows)
         return values if self.groups is None else self.groups.data(values)
 
@@ -110,7 +110,7 @@ class Task:
         return self.operator(self.own_baselines(baselines, len(rows)))
 
     def start(self, rows: Array, baselines: Array | None, part: Any = slice(None)) -> Start:
-        """The operator of rows, a ``part`` of those that it is for, and its baselines."""
+        """The operator of rows, a ``part`` of the operator's rows, and its baselines."""
         if isinstance(self.attribution, str):
             if baselines is None:
                 return self._start
@@ -138,7 +138,7 @@ class Task:
         return Start(operator, name, points, None, texts)
 
     def _own_texts(self, texts: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-        """The texts of features, without those that are in a group of several."""
+        """The texts of features, except features in a group of several."""
         if self.groups is None or self.reader.encoder is None:
             return texts
         return self.groups.texts(texts, self.reader.encoder.features)
@@ -161,7 +161,7 @@ class Task:
         labels: RowNames,
         part: Any = slice(None),
     ) -> Any:
-        """Explain rows, which are a ``part`` of those that the operator is for."""
+        """Explain rows, which are a ``part`` of the operator's rows."""
         if self.errors == "mark":
             from gpattr.explainer.marking import explain_and_mark
 
@@ -192,7 +192,7 @@ class Task:
         return MultiOutputExplanation(parts) if self.posterior.several_outputs else parts[""]
 
     def about(self, rows: Array, start: Start, names: Names, labels: RowNames) -> ExplainedRows:
-        """What the explanations of all outputs share."""
+        """The rows and arrays that the explanations of all outputs share."""
         shown, encoder = self.numbers(rows), self.reader.encoder
         baselines, texts = np.full(shown.shape, np.nan), start.texts
         if start.points is not None:
@@ -217,7 +217,7 @@ class Task:
 
     @cached_property
     def attribution_name(self) -> str:
-        """What attributions are called in tables and pictures."""
+        """The name of the attributions in tables and pictures."""
         return attribution_name(self.attribution)
 
     @cached_property
@@ -261,7 +261,7 @@ class Task:
 
     @property
     def words(self) -> str:
-        """What is explained, if there is one output."""
+        """The explained quantity in words, if there is one output."""
         return words(self.single, self.output, self.target_name, several=False)
 
     def require_latent(self, what: str) -> None:

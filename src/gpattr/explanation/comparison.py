@@ -45,8 +45,8 @@ ASSUMPTIONS = {
 class Comparison(JointResult):
     """Differences, the ``second`` explanation less the ``first``, of n rows and d features.
 
-    ``distribution`` is that of the differences, normal with their mean and variance. ``dependence``
-    says what it rests on, and so does ``assumption``, in words:
+    ``distribution`` is the differences' distribution, normal with their mean and variance.
+    ``dependence`` names the assumption, and so does ``assumption``, in words:
 
     - ``"independent"``: the explanations are of separate models. Variances add.
     - ``"exact"``: both are of the same function, at two baselines, and ``covariance`` (n, d) is the
@@ -85,13 +85,13 @@ class Comparison(JointResult):
 
     @property
     def assumption(self) -> str:
-        """What is assumed of the two explanations together, in words."""
+        """The assumption about the two explanations together, in words."""
         return ASSUMPTIONS[self.dependence]
 
     def prob_sign_changed(self) -> FloatArray:
         """Return P(the two attributions have opposite signs), (n, d).
 
-        What is exactly zero has no sign, and so none that changes.
+        An exact zero has no sign, and so none that changes.
         """
         one, two = self.first, self.second
         if one.var is None or two.var is None:

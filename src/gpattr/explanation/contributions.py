@@ -1,4 +1,4 @@
-"""Shares of training rows in one attribution: an array that knows what it is about."""
+"""Shares of training rows in one attribution: an array with its names and context."""
 
 from __future__ import annotations
 

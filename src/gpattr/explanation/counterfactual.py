@@ -34,8 +34,8 @@ class Counterfactual(Result):
 
     ``changes`` are {feature: (old, new)} of the features that change, ``steps`` the same in
     standard units, of which ``distance`` is the length; a change of category is one unit.
-    ``probability`` is that of the condition at the new row, ``probability_before`` that at the old
-    one. ``means`` and ``stds``, (2,), are those of f before and after, and ``marginals`` its
+    ``probability`` is the condition's probability at the new row, ``probability_before`` at the old
+    one. ``means`` and ``stds``, (2,), are the moments of f before and after, and ``marginals`` its
     distributions if these are mixtures; ``predictions`` (2,) are the predictions. ``explanation``
     attributes the change of the prediction to the features: the new row is explained with the old
     one as its baseline.
@@ -153,7 +153,7 @@ class Counterfactual(Result):
         return pd.DataFrame(columns, index=pd.Index(names, name="feature"))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return its facts as JSON values, those of the alternatives among them."""
+        """Return the facts of the counterfactual and of its alternatives as JSON values."""
         return self._facts() | {"alternatives": [one._facts() for one in self.alternatives]}
 
     def plot(self, **options: Any) -> np.ndarray:
@@ -241,7 +241,7 @@ class Counterfactual(Result):
 
 
 def heading(result: Counterfactual) -> list[str]:
-    """Return what was asked, and what was found."""
+    """Return lines of text that state the question and the result."""
     if not result.found:
         return [
             f"No counterfactual found: {condition(result)} is not reached by changing"

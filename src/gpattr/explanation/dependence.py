@@ -1,4 +1,4 @@
-"""Dependence: what a function does as one feature, or two, run through their values."""
+"""Dependence: a function as one feature, or two, run through their values."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class Dependence(JointResult, StoredResult):
     their own average over the data subtracted; of ``derivative`` curves the values are slopes.
 
     ``values`` is the mean curve, (G,); (n, G) of individual curves; (G, H) of a surface.
-    ``distribution`` is the joint distribution of the G values of each curve, that of a surface with
-    its second feature running fastest. ``error`` (n,) bounds what the method left out of each
-    value, and ``cov_error`` (n,) of each (co)variance; there is one of each for an average.
+    ``distribution`` is the joint distribution of the G values of each curve, on a surface with the
+    second feature running fastest. ``error`` (n,) bounds the method's error of each value, and
+    ``cov_error`` (n,) of each (co)variance; there is one of each for an average.
 
     Examples
     --------
@@ -82,7 +82,7 @@ class Dependence(JointResult, StoredResult):
 
     @property
     def grid(self) -> Any:
-        """The values of the feature, (G,); of a surface, those of both features in a tuple."""
+        """The values of the feature, (G,); of a surface, a tuple of both features' values."""
         grids = tuple(axis.values for axis in self.axes)
         return grids[0] if len(grids) == 1 else grids
 
@@ -93,7 +93,7 @@ class Dependence(JointResult, StoredResult):
 
     @property
     def outside(self) -> Any:
-        """Which values of the grid are extrapolation, beyond all data: (G,), or both in a tuple."""
+        """A mask of extrapolated values of the grid, beyond all data: (G,), or both in a tuple."""
         marks = tuple(axis.outside for axis in self.axes)
         return marks[0] if len(marks) == 1 else marks
 

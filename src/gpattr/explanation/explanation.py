@@ -67,11 +67,11 @@ NAMES = {
 class Explanation(JointResult, StoredResult):
     """Attributions of n predictions to d features: their joint distribution, row by row.
 
-    ``distribution`` is that of the numbers of each row, a `Gaussian`, a `Mixture` of models,
+    ``distribution`` is the distribution of each row's numbers, a `Gaussian`, a `Mixture` of models,
     `Draws` or a `Point`. ``axes`` name the dimensions of these numbers: ("feature",) for
     attributions, ("feature", "feature") for pairs of features, ("grid",) for points of a curve, ()
     for one number a row. ``coordinates`` are the labels of axes other than "feature". The shapes
-    below are those of ("feature",); other axes stand in the place of d.
+    below are for ("feature",); other axes stand in the place of d.
 
     ``values`` (n, d) are the mean attributions, ``var`` (n, d) and ``cov`` (n, d, d) their
     uncertainty (None where not requested). ``predictions`` F(x) and ``base_values`` F(b) are (n,);
@@ -80,17 +80,17 @@ class Explanation(JointResult, StoredResult):
     ``delta`` are NaN where nothing is compared with a baseline.
 
     ``labels`` are the categories of the rows, {feature: n texts}; the ``data`` of such a feature
-    are NaN. ``baseline_labels`` are those of the baselines, where these are single points with one
-    category each. ``quantity`` names what is explained: the prediction, by its name where that is
-    known, or the class whose log odds or probability it is. ``attribution`` names what the values
-    are: integrated gradients, Shapley values, or the operator of one's own.
+    are NaN. ``baseline_labels`` are the categories of the baselines, where these are single points
+    with one category each. ``quantity`` names the explained quantity: the prediction, by its name
+    where that is known, or the class whose log odds or probability it is. ``attribution`` names the
+    kind of values: integrated gradients, Shapley values, or a user's operator.
 
     The evidence: ``method`` is how the values were computed; ``error`` (n,) bounds the error this
     made, in the units of y, for the model as given (it does not contain the conditioning of the
     model's own fit); ``delta`` (n,) is the completeness gap Σ values − (F(x) − F(b)). A small
     ``delta`` proves nothing about single features where one moment of the closed form was obtained
     from completeness, as on paths longer than two length-scales: rely on ``error``. ``cov_error``
-    (n,) bounds the error of each entry of ``cov``, and so of ``var``: that of integration, and that
+    (n,) bounds the error of each entry of ``cov``, and so of ``var``: the error of integration and
     of rounding, which is what remains where a posterior variance is the small difference of large
     numbers; where covariances come from draws, as of deep Gaussian processes, it is three standard
     errors. ``draw_error`` (n,), of draws, is the root mean square error of their own integrals.
@@ -271,7 +271,7 @@ class Explanation(JointResult, StoredResult):
 
     @property
     def marked(self) -> np.ndarray:
-        """Which rows have no attributions, or no spread, that reach the tolerance, (n,)."""
+        """A mask of the rows without attributions, or spread, that reach the tolerance, (n,)."""
         known = self.distribution
         unknown = np.isnan(known.mean).any(axis=1)
         return unknown if known.var is None else unknown | np.isnan(known.var).any(axis=1)
@@ -418,9 +418,8 @@ class Explanation(JointResult, StoredResult):
         """Return the explanation with each group of features added into one.
 
         Features that are not named stay as they are. Variances and covariances add with all their
-        cross terms, and errors too: the bound is that of the largest group. A group stands where
-        its first feature stood; it has no single value, so its ``data`` and ``baselines`` are
-        NaN.
+        cross terms, and errors too: the bound is the largest group's. A group stands where its
+        first feature stood; it has no single value, so its ``data`` and ``baselines`` are NaN.
 
         Examples
         --------
@@ -490,7 +489,7 @@ class Explanation(JointResult, StoredResult):
 
     @staticmethod
     def concatenate(parts: Iterable[Explanation]) -> Explanation:
-        """Return explanations by one explainer, such as those of `Explainer.batches`, as one.
+        """Return explanations by one explainer, such as `Explainer.batches` yields, as one.
 
         Examples
         --------
@@ -561,7 +560,7 @@ class Explanation(JointResult, StoredResult):
     def to_interpret(self, name: str | None = None) -> Any:
         """Return an explanation that InterpretML shows: ``interpret.show(ex.to_interpret())``.
 
-        Bars have error bars of one standard deviation; ``name`` is what its list calls it.
+        Bars have error bars of one standard deviation; ``name`` is its name in InterpretML's list.
 
         Examples
         --------
@@ -582,7 +581,7 @@ class Explanation(JointResult, StoredResult):
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Any:
-        """Read what `save` wrote, of several outputs a `MultiOutputExplanation`.
+        """Read a file written by `save`; of several outputs it is a `MultiOutputExplanation`.
 
         A truncated or foreign file is refused.
 

@@ -1,4 +1,4 @@
-"""Explanations as frames, and as those of SHAP, xarray and InterpretML."""
+"""Explanations as frames, and as objects of SHAP, xarray and InterpretML."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def to_frame(ex: Explanation, level: float) -> pd.DataFrame:
 
 
 def to_shap(shown: JointResult, ex: Explanation, level: float) -> Any:
-    """Return a ``shap.Explanation`` of the numbers that are shown; ``ex`` says of which rows."""
+    """Return a ``shap.Explanation`` of the shown numbers; ``ex`` says of which rows."""
     shap = optional("shap", "to_shap()")
     names = {"std": "error_std", "lower": "lower_bounds", "upper": "upper_bounds"}
     return shap.Explanation(

@@ -1,4 +1,4 @@
-"""Values of one feature at which a function is averaged, and those of the data beside them."""
+"""Values of one feature at which a function is averaged, beside the values of the data."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NUMBER, CATEGORY, DATE = "number", "category", "date"
 class FeatureGrid(Frozen):
     """The ``values`` (G,) of the feature ``name``: numbers, categories or dates, as ``kind`` says.
 
-    ``data`` (K,) are those of the background. ``outside`` (G,) says which values lie beyond all
+    ``data`` (K,) are the background's values. ``outside`` (G,) says which values lie beyond all
     data the model has seen or been given: extrapolation.
     """
 
@@ -75,7 +75,7 @@ class FeatureGrid(Frozen):
         return np.array([np.interp(at, points, unit) for unit in np.eye(len(points))])
 
     def to_content(self) -> dict[str, Any]:
-        """Return it as JSON values."""
+        """Return the grid as JSON values."""
         return {
             "name": self.name,
             "kind": self.kind,
@@ -86,7 +86,7 @@ class FeatureGrid(Frozen):
 
     @classmethod
     def of_content(cls, content: Any) -> FeatureGrid:
-        """Return what `to_content` made."""
+        """Return the grid that `to_content` described."""
         kind = content["kind"]
         values, data = (_array(content[part], kind) for part in ("values", "data"))
         return cls(content["name"], kind, values, data, np.array(content["outside"], dtype=bool))

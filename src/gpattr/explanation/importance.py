@@ -25,11 +25,11 @@ MEASURES = {"absolute": "mean |attribution|", "variance": "variance of the attri
 class Importance(Result):
     """Importance over ``n_rows`` rows: its expectation ``values`` (d,) and ``std`` (d,).
 
-    ``by`` says what it is, and so does ``measure``, in words: ``"absolute"`` for the mean
+    ``by`` names the measure, and so does ``measure``, in words: ``"absolute"`` for the mean
     |attribution|, ``"variance"`` for the variance of the attribution over the rows, in squared
-    units. ``samples`` (s, d) are draws of it. ``quantity`` says what the features are important to,
-    ``baseline_name`` what attributions are compared with, and ``attribution`` what these are.
-    ``groups`` names the features of those whose attributions were added up.
+    units. ``samples`` (s, d) are draws of it. ``quantity`` names the explained quantity,
+    ``baseline_name`` the baseline of attributions, and ``attribution`` their kind. ``groups`` names
+    the features whose attributions were added up.
 
     The expectation of |attribution| contains its uncertainty: a feature without effect still has a
     positive importance if the model is uncertain about it. The mean of |``Explanation.values``|
@@ -48,15 +48,15 @@ class Importance(Result):
       expectation, scaled from the variance v over s rows to that over all n. For the mean
       |attribution| this is c(1 − 1/n) + u/n with c = (v − u/s)/(1 − 1/s), where u is the mean
       variance of one row's |attribution|, and c the mean covariance of two rows', at least v/100.
-      For the variance it is an unbiased estimate of that of a quadratic form; ``values`` are then
+      For the variance it is an unbiased estimate for a quadratic form; ``values`` are then
       estimates too, of which only the mean covariance of two rows comes from the sample. Estimates
       are corrected by the means over all rows of the expectation and variance of each row.
 
     ``std`` is the standard deviation of ``samples``, or of their exact distribution where it is
     known (``by="variance"``), or estimated as above. ``std_error`` (d,) is its standard error,
     which the choice of rows and the number of draws leave, zero where it is exact; ``error`` (d,)
-    is that of ``values``. A few rows far from all others may be missing in the sample; errors are
-    then large, or, rarely, too small.
+    is the same for ``values``. A few rows far from all others may be missing in the sample; errors
+    are then large, or, rarely, too small.
 
     Examples
     --------
@@ -93,7 +93,7 @@ class Importance(Result):
 
     @property
     def measure(self) -> str:
-        """What the importance is: "mean |attribution|" or "variance of the attribution"."""
+        """The name of the measure: "mean |attribution|" or "variance of the attribution"."""
         return MEASURES[self.by]
 
     @property
@@ -107,7 +107,7 @@ class Importance(Result):
 
     @property
     def groups_note(self) -> str:
-        """A note of what was added up, "" if nothing was: "acidity = pH + citric acid"."""
+        """A note of the features added up, "" if there are none: "acidity = pH + citric acid"."""
         parts = (self.groups or {}).items()
         return "; ".join(f"{name} = {' + '.join(features)}" for name, features in parts)
 
@@ -133,7 +133,7 @@ class Importance(Result):
         return [f"Importance: expected {self.measure}{rows}{note}"]
 
     def _notes(self) -> list[str]:
-        """Return one line for each feature, and what was added up."""
+        """Return one line for each feature, and the groups."""
         largest = float(self.values.max(initial=0.0))
         sizes, spreads = (readable_all(part, largest=largest) for part in (self.values, self.std))
         width, wide = max(map(len, self.feature_names)), max(map(len, sizes))

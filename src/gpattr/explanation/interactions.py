@@ -47,14 +47,14 @@ class InteractionExplanation(JointResult, StoredResult):
 
     Every row of a matrix adds up to the attribution of its feature, and the whole matrix to the
     prediction less the base value. An entry off the diagonal is half of what two features do
-    together, so that Φᵢⱼ + Φⱼᵢ is all of it; the diagonal is what is left to each feature: its
-    main effect. ``index`` is ``"shapley"`` (the Shapley interaction index, in the matrix form of
+    together, so that Φᵢⱼ + Φⱼᵢ is all of it; the diagonal is the rest of each feature: its main
+    effect. ``index`` is ``"shapley"`` (the Shapley interaction index, in the matrix form of
     TreeSHAP), ``"taylor"`` (Shapley–Taylor; its diagonal is the effect of one feature alone) or
     ``"integrated_hessians"``.
 
     ``by_pair`` is an `Explanation` with one number for each of ``pairs`` (positions i ≤ j): the
-    joint distribution of these, what was explained, and the evidence. Where only some pairs were
-    asked for, the other entries of all matrices are NaN, and so are ``attributions`` and
+    joint distribution of these, the explained quantity, and the evidence. Where only some pairs
+    were asked for, the other entries of all matrices are NaN, and so are ``attributions`` and
     ``delta``.
 
     Examples
@@ -140,7 +140,7 @@ class InteractionExplanation(JointResult, StoredResult):
     def from_matrices(
         cls, values: Any, std: Any = None, *, index: str = "shapley", **about: Any
     ) -> InteractionExplanation:
-        """Return the explanation that has these matrices, such as those of another library.
+        """Return the explanation with these matrices, such as another library's.
 
         ``values`` and ``std`` are (n, d, d), symmetric; entries that are not known are NaN in all
         rows. ``about`` are arguments of `Explanation`: feature_names, predictions, base_values,
@@ -214,7 +214,7 @@ class InteractionExplanation(JointResult, StoredResult):
 
     @property
     def index_name(self) -> str:
-        """What the interactions are called in tables and pictures."""
+        """The name of the interactions in tables and pictures."""
         return INDEX_NAMES[self.index]
 
     def strongest(self, row: int | None = None, n: int = 10) -> pd.DataFrame:

@@ -25,7 +25,7 @@ def concatenate(parts: Iterable[Explanation]) -> Explanation:
     first = found[0]
     arrays: dict[str, Any] = {}
     for name, (dimensions, _) in first.arrays().items():
-        if name not in vars(first):  # that of the distribution
+        if name not in vars(first):  # the distribution has it
             continue
         pieces = [vars(part)[name] for part in found]
         if "row" in dimensions:
@@ -90,7 +90,7 @@ def _checked(parts: Any) -> list[Explanation]:
 
 
 def _difference(one: Explanation, two: Explanation) -> str:
-    """Return what keeps two explanations from being joined; mostly nothing."""
+    """Return the name of a property that keeps two explanations from being joined, if any."""
     shared = {
         "feature_names": one.feature_names == two.feature_names,
         "baseline_name": one.baseline_name == two.baseline_name,

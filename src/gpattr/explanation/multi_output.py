@@ -47,7 +47,7 @@ class MultiOutputExplanation(JointResult, StoredResult):
     its methods, and ``ex[rows]`` or ``ex[rows, features]`` selects from all. ``values``, ``var``
     and ``std`` are (n, d, P), ``cov`` is (n, d, d, P), ``predictions``, ``base_values``, ``error``
     and ``delta`` are (n, P); other axes than ("feature",) stand in the place of d. Covariances
-    between outputs are those of `Explainer.across_outputs`.
+    between outputs come from `Explainer.across_outputs`.
 
     Examples
     --------
@@ -107,7 +107,7 @@ class MultiOutputExplanation(JointResult, StoredResult):
 
     @property
     def cov(self) -> FloatArray | None:
-        """Their covariances between features, (n, d, d, P)."""
+        """The covariances between features, (n, d, d, P)."""
         return self._stack(lambda ex: ex.cov)
 
     @property
@@ -155,7 +155,7 @@ class MultiOutputExplanation(JointResult, StoredResult):
 
     @staticmethod
     def concatenate(parts: Iterable[MultiOutputExplanation]) -> MultiOutputExplanation:
-        """Return explanations by one explainer, such as those of `Explainer.batches`, as one."""
+        """Return explanations by one explainer, such as `Explainer.batches` yields, as one."""
         return MultiOutputExplanation(joining.concatenate_outputs(parts))
 
     def __getitem__(self, key: Any) -> Any:
@@ -182,7 +182,7 @@ class MultiOutputExplanation(JointResult, StoredResult):
 
     @property
     def plot(self) -> Plots:
-        """The pictures are those of one output: ``ex["setosa"].plot``."""
+        """The pictures of one output are available as ``ex["setosa"].plot``."""
         first = next(iter(self.outputs))
         raise SeveralOutputsError(
             f"plot: a picture shows one output, ex[{first!r}].plot; the outputs are"
@@ -256,7 +256,7 @@ class MultiOutputExplanation(JointResult, StoredResult):
         return [f"Outputs {', '.join(self.outputs)}"]
 
     def _asked(self, question: Callable[[Distribution], Any]) -> Any:
-        """Return what the distributions of all outputs answer, outputs last."""
+        """Return the answers of all outputs' distributions, outputs last."""
         answers = [ex._asked(question) for ex in self.outputs.values()]
         if isinstance(answers[0], tuple):
             return tuple(map(_last, zip(*answers, strict=True)))

@@ -1,4 +1,4 @@
-"""Next measurements: what each candidate would tell about attributions, before it is measured.
+"""Next measurements: the expected information of each candidate about attributions.
 
 A measurement of f at x* with noise variance τ² leaves an attribution A with the variance s² − Δ²,
 whatever its outcome:
@@ -46,18 +46,18 @@ KNOWN = 64 * EPS  # of a variance: what other measurements leave of it below is 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class NextMeasurement(Result):
-    """What one measurement at each of c candidates would tell about attributions at n rows.
+    """Effects of one measurement at each of c candidates on attributions at n rows.
 
     Numbers are exact and known beforehand. For a mixture of models, whose weights the outcome
-    changes, they are averages over the outcomes that the models expect, and ``outcomes`` has what
-    each model says. ``feature`` is the feature whose attributions are meant; for None all d are,
+    changes, they are averages over the outcomes that the models expect, and ``outcomes`` has each
+    model's numbers. ``feature`` is the feature whose attributions are meant; for None all d are,
     and arrays that are said to be (n,) or (c, n) here have the features as a last axis.
 
-    ``covariance`` (c, n, k) is that of the k attributions with the function at the candidates,
-    ``value_variance`` (c,) the variance of the function there, and ``noise`` (c,) that of the
-    noise. ``means`` and ``variances`` (n, k) are those of the attributions now. ``quantity`` says
-    what is explained, ``posterior`` and ``points`` are the model and the candidates as it takes
-    them.
+    ``covariance`` (c, n, k) is between the k attributions and the function at the candidates,
+    ``value_variance`` (c,) the variance of the function there, and ``noise`` (c,) the noise
+    variance. ``means`` and ``variances`` (n, k) describe the attributions now. ``quantity`` names
+    the explained quantity, ``posterior`` and ``points`` are the model and the candidates as it
+    takes them.
 
     Examples
     --------
@@ -100,7 +100,7 @@ class NextMeasurement(Result):
 
     @cached_property
     def reduction_by_feature(self) -> FloatArray:
-        """By how much the variance of each attribution falls, Δ², (c, n, k)."""
+        """The reduction of the variance of each attribution, Δ², (c, n, k)."""
         if self.outcomes is not None:
             return read_only(np.minimum(self.outcomes.reductions(), self.variances))
         return read_only(
@@ -109,12 +109,12 @@ class NextMeasurement(Result):
 
     @property
     def variance_reduction(self) -> FloatArray:
-        """By how much the variance falls at each row, (c, n); summed over all k features."""
+        """The reduction of the variance at each row, (c, n); summed over all k features."""
         return self.reduction_by_feature.sum(axis=2)
 
     @property
     def total_reduction(self) -> FloatArray:
-        """By how much the variance falls, summed over rows and features, (c,)."""
+        """The reduction of the variance, summed over rows and features, (c,)."""
         return self.reduction_by_feature.sum(axis=(1, 2))
 
     @property
@@ -142,7 +142,7 @@ class NextMeasurement(Result):
 
     @property
     def sign_certainty(self) -> FloatArray:
-        """How certain the sign is now, max(P(> 0), P(< 0)), (n,)."""
+        """The certainty of the sign now, max(P(> 0), P(< 0)), (n,)."""
         if self.outcomes is not None:
             positive = self.outcomes.prob_positive()
             return self._shown(np.maximum(positive, 1.0 - positive))
@@ -150,7 +150,7 @@ class NextMeasurement(Result):
 
     @property
     def expected_sign_certainty(self) -> FloatArray:
-        """How certain the sign will be, averaged over the outcomes of the measurement, (c, n)."""
+        """The expected certainty of the sign, averaged over outcomes of the measurement, (c, n)."""
         if self.outcomes is not None:
             return self._shown(self.outcomes.expected_sign_certainty())
         return self._shown(sign_certainty.expected_sign_certainty(*self._moves))
@@ -165,9 +165,9 @@ class NextMeasurement(Result):
     def best(self, q: int = 1) -> MeasurementBatch:
         """Return q candidates to be measured together, chosen one after the other.
 
-        Each takes the most from the variance, summed over rows and features, that those before it
-        leave. No candidate is chosen twice. In a mixture, each model expects of those before it
-        what it predicts, and weights stay as they are.
+        Each takes the most from the variance, summed over rows and features, that earlier
+        candidates leave. No candidate is chosen twice. In a mixture, each model expects its own
+        predictions at earlier candidates, and weights stay as they are.
         """
         check_count("q", q, most=len(self))
         if self.outcomes is not None:
@@ -217,7 +217,7 @@ class NextMeasurement(Result):
         return MeasurementBatch(tuple(chosen), names, np.array(gains), self._shown(np.sqrt(left)))
 
     def _between_by_model(self, i: int) -> FloatArray:
-        """Return the covariances of the function at one candidate with those at all, (K, c)."""
+        """Return the covariances of the function at one candidate and at all, (K, c)."""
         points = self.points
         return np.stack(
             [
@@ -246,7 +246,7 @@ class NextMeasurement(Result):
         return plots.measure_next(self, **options)
 
     def _columns(self, level: float) -> dict[str, Array]:
-        """Return what is said about each candidate, (c,) each."""
+        """Return the table's columns, one entry for each candidate, (c,) each."""
         reduction, total = self.total_reduction, self.variances.sum()
 
         def average(numbers: Array) -> Array:
@@ -296,7 +296,7 @@ class NextMeasurement(Result):
 
     @property
     def _between(self) -> Callable[[int], Array]:
-        """The covariances of the function at one candidate with those at all, (c,), by position."""
+        """The covariances of the function at one candidate and at all, (c,), by position."""
         covariance, points = self.posterior.values_covariance, self.points
         if len(self) <= TOGETHER:
             return to_numpy(covariance(points, points)).__getitem__
@@ -355,7 +355,7 @@ def subject(found: NextMeasurement) -> str:
 def reductions(covariance: Array, total: Array, variance: Array) -> Array:
     """Return Δ² = c²/(v + τ²), (c, n, k), for ``total`` v + τ², (c,), and variances s², (n, k).
 
-    It is no more than s², and 0 where v + τ² is: what is known already tells nothing new.
+    It is no more than s², and 0 where v + τ² is: a known value tells nothing new.
     """
     scale = np.divide(1.0, np.sqrt(total), out=np.zeros_like(total), where=total > 0)
     return np.minimum((covariance * scale[:, None, None]) ** 2, variance)

@@ -42,7 +42,7 @@ def check_pairs(pairs: Any, names: Names) -> Pairs:
 
 
 def pair_labels(pairs: Sequence[Pair], names: Names) -> Names:
-    """Return what pairs are called: "alcohol × pH"."""
+    """Return the labels of pairs: "alcohol × pH"."""
     return tuple(f"{names[i]} × {names[j]}" for i, j in pairs)
 
 

@@ -1,10 +1,10 @@
-"""What a measurement would tell if one of several models is right.
+"""Possible outcomes of a measurement if one of several models is right.
 
 The outcome y of a measurement is not known, and it changes the weights of the models:
 
     wₖ(y) ∝ wₖ N(y; μₖ, vₖ + τₖ²),      E[A | y] = Σₖ wₖ(y) (mₖ + cₖ (y − μₖ)/(vₖ + τₖ²))
 
-So what is left of a variance depends on y. On average over the outcomes that the models expect, it
+So the remaining variance depends on y. On average over the outcomes that the models expect, it
 falls by Var E[A | y], an integral over one variable, which Gauss–Hermite rules of all models take.
 """
 
@@ -67,9 +67,9 @@ class PossibleOutcomes:
         return np.tensordot(self.weights, _positive(self.means, self.variances), axes=1)
 
     def after(self, c: int, between: np.ndarray) -> PossibleOutcomes:
-        """Return what is left to measure after candidate c, with the outcome each model expects.
+        """Return the outcomes of a further measurement, given candidate c as each model expects it.
 
-        ``between`` (K, c) are the covariances of the function there with that at all candidates.
+        ``between`` (K, c) are the covariances of the function there and at all candidates.
         """
         share, cross = self.inverse_std(c) ** 2, self.covariance[:, c]
         left = self.value_variance - share[:, None] * between**2

@@ -1,4 +1,4 @@
-"""Results: what all of them share, which is arrays with dimensions, text, frames and files."""
+"""Results: arrays with dimensions, text, frames and files, which all results share."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class JointResult(Result):
         return self._asked(lambda known: known.prob_positive())
 
     def _asked(self, question: Callable[[Distribution], Any]) -> Any:
-        """Return what the distribution answers, (n, q) or a pair of these, in our own shape."""
+        """Return the distribution's answer, (n, q) or a pair of these, in our own shape."""
         answer = question(self.distribution)
         if isinstance(answer, tuple):
             return tuple(map(self._shaped, answer))
@@ -132,7 +132,7 @@ class JointResult(Result):
 
 
 class StoredResult(Result):
-    """A result that can be written to a file; it equals what is read from there.
+    """A result that can be written to a file and read back as an equal one.
 
     Examples
     --------
@@ -177,7 +177,7 @@ class StoredResult(Result):
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
-        """Read what `save` wrote; a truncated or foreign file is refused."""
+        """Read a file written by `save`; a truncated or foreign file is refused."""
         return documents.read(cls.FORMATS, path, cls._of_content)
 
     def __eq__(self, other: object) -> bool:

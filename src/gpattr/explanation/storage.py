@@ -44,7 +44,7 @@ def content_of(ex: Explanation) -> dict[str, Any]:
 
 
 def build(content: Any) -> Any:
-    """Return the explanation, or those of several outputs, that these JSON values are."""
+    """Return the explanation, of one or several outputs, that these JSON values describe."""
     from gpattr.explanation.explanation import NAMES, Explanation
     from gpattr.explanation.multi_output import MultiOutputExplanation
 

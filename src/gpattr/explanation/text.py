@@ -43,7 +43,7 @@ def heading(ex: Explanation) -> list[str]:
 
 
 def _categories(ex: Explanation) -> str:
-    """Return the categories of a baseline that several rows share; the table has those of one."""
+    """Return a baseline's categories that several rows share; the table shows a single row's."""
     shared = {name: texts[0] for name, texts in ex.baseline_labels.items() if len(set(texts)) == 1}
     if len(ex) < 2 or not shared:
         return ""
@@ -53,7 +53,7 @@ def _categories(ex: Explanation) -> str:
 
 
 def _row(ex: Explanation) -> str:
-    """Return the prediction of the only row, and that at the baseline."""
+    """Return the prediction of the only row, and the baseline's."""
     name = ex.quantity if ex.quantity.startswith("predicted ") else ex.quantity.split(" of ")[0]
     if not has_baseline(ex):
         return f"row {ex.row_names[0]}: {name} {_aligned([ex.predictions[0]])[0]}"
@@ -118,7 +118,7 @@ def variance_note(ex: Explanation) -> str:
 
 
 def interval_note(ex: Explanation) -> str:
-    """Return what intervals include, in one sentence; none where that is not known."""
+    """Return one sentence on the uncertainty that intervals include; none where it is not known."""
     if ex.var is None or not isinstance(ex.distribution, (Gaussian, Mixture)):
         return ""
     if isinstance(ex.distribution, Gaussian):
@@ -204,7 +204,7 @@ def _lines(ex: Explanation, size: np.ndarray, columns: list[list[str]]) -> list[
 
 
 def notes(ex: Explanation) -> list[str]:
-    """Return how many entries are not in the table, and what a selection leaves out."""
+    """Return how many entries are not in the table, and the omissions of a selection."""
     hidden = ex.distribution.shape[1] - SHOWN
     found = [f"… and {hidden} smaller"] if hidden > 0 else []
     if len(ex) == 1 and ex.axes == FEATURES:

@@ -175,7 +175,7 @@ def separable(kernel: Callable[..., Kernel], lengthscale: Any, **params: Any) ->
     """Return the product Πᵢ kᵢ(xᵢ, xᵢ') of one-dimensional kernels with ``lengthscale`` ℓᵢ (d,).
 
     Only the squared exponential is the same as its radial form; ``separable(Matern52, [1.0, 2.0])``
-    is a kernel of its own. Other parameters are those of every factor.
+    is a kernel of its own. Every factor has the other parameters.
 
     Examples
     --------

@@ -17,7 +17,7 @@ class Categorical(Kernel):
     """k(e, e') = ρ + (1 − ρ) e·e' with ρ = exp(−1/ℓ²), for one-hot columns e of one category.
 
     The values of a function at two different labels have the correlation ρ, whichever labels they
-    are: that of a squared exponential of the columns with the length-scale ℓ. But functions are
+    are, as by a squared exponential of the columns with the length-scale ℓ. But functions are
     linear between labels: half-way between two of them a function is the mean of both, where the
     squared exponential with a short length-scale would know nothing. Multiply it with the kernel of
     the other columns, and give each its columns with `Select`.

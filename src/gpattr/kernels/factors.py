@@ -175,7 +175,7 @@ def _unscaled(kernel: Kernel) -> Kernel:
 
 
 def _seen(kernel: Kernel, width: int) -> set[int]:
-    """Return the columns, of so many, on which a kernel depends."""
+    """Return the columns on which a kernel depends, of the given number."""
     if isinstance(kernel, Select):
         return {kernel.features[i] for i in _seen(kernel.kernel, len(kernel.features))}
     if isinstance(kernel, (Sum, Product, Scale)):

@@ -71,7 +71,7 @@ class Radial(Kernel):
 
     @abstractmethod
     def curvature(self, r2: Array) -> Array:
-        """Return h'(r)/r at squared distances r²: what multiplies uᵢuⱼ in second derivatives."""
+        """Return h'(r)/r at squared distances r²: the factor of uᵢuⱼ in second derivatives."""
 
     def profiles(self, r2: Array, second: bool) -> tuple[Array, Array, Array | None]:
         """Return g, h and, with ``second``, h'/r at squared distances r²."""

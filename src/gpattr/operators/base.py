@@ -15,7 +15,7 @@ from gpattr.operators.affine_map import AffineMap
 
 
 class Sites(Checked, ABC):
-    """Where elementary functionals act: points for a gradient, paths for integrated gradients.
+    """Places where functionals act: points for a gradient, paths for integrated gradients.
 
     There is one site per row.
 
@@ -63,7 +63,7 @@ def check_batches(kind: type[Sites], batches: Any) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """What an operator compares rows with: ``points`` (k, d).
+    """The points that an operator compares rows with: ``points`` (k, d).
 
     There is one for each row where it is ``per_row``; otherwise they are averaged with ``weights``
     (k,), equal to 1 for a single point; where they are ``independent``, features are drawn from
@@ -91,7 +91,7 @@ class Operator(Checked, ABC):
 
     ``vanishes_on_constants`` says that 𝒜1 = 0; ``dummy`` that the output of a feature is 0 for
     functions that do not depend on it (the dummy axiom); ``additive`` that the values of several
-    columns that encode one feature add up to that of the feature.
+    columns that encode one feature add up to the feature's.
 
     Examples
     --------
@@ -157,7 +157,7 @@ class Operator(Checked, ABC):
 
     @property
     def reference(self) -> Reference | None:
-        """What rows are compared with, if 𝒜f adds up to the difference of f; None otherwise."""
+        """The reference of rows, if 𝒜f adds up to the difference of f; None otherwise."""
         return None
 
     def in_units(self, units: AffineMap) -> Operator:
@@ -175,7 +175,7 @@ class Operator(Checked, ABC):
         )
 
     def why_inexact(self) -> str:
-        """Return what else to say where `method="exact"` is refused."""
+        """Return a remark for the error where `method="exact"` is refused."""
         return ""
 
     def encoded(self, encoding: Array) -> Operator:

@@ -26,7 +26,7 @@ class Curves(Sites):
     With a ``background`` (K, D) the other columns are averaged over its rows, with ``weights``
     (K,), and every row has the same curve. ``combine`` (G, L) makes outputs of the values at nodes,
     where these are not the outputs themselves but differences: its rows add up to zero. With a
-    ``direction`` (c,) the curve is that of the derivative along it.
+    ``direction`` (c,) the curve shows the derivative along it.
 
     Examples
     --------
@@ -141,7 +141,7 @@ class Curves(Sites):
         return (self.combine @ (values - values[-1:]).reshape(L, -1)).reshape(-1, *shape)
 
     def sizes(self, values: Array) -> Array:
-        """Return what bounds |outputs| before anything cancels, (...), for |values| (L, ...)."""
+        """Return bounds of |outputs| before anything cancels, (...), for |values| (L, ...)."""
         largest = namespace(values).max(abs(values), axis=0)
         return largest if self.combine is None else 2.0 * largest
 
@@ -278,7 +278,7 @@ class PartialDependence(Operator):
         return result
 
     def pull_back(self, units: AffineMap, like: Array) -> Array:
-        """Return that the grid stays what it is: units are those of the operator inside."""
+        """Return the identity: the grid stays as it is, and the operator inside has the units."""
         return namespace(like).eye(len(self.grid))
 
 

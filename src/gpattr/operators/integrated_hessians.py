@@ -70,7 +70,7 @@ class IntegratedHessians(Operator):
         if self.gradients.jumps:
             raise UnsupportedModelError(NO_JUMPS)
         self.pairs = check_pairs("pairs", pairs, self.points.shape[1])
-        self.of_features: Pairs | None = None  # what `gather` makes of pairs of columns
+        self.of_features: Pairs | None = None  # pairs of features, from pairs of columns
 
     @property
     def points(self) -> Array:
@@ -79,7 +79,7 @@ class IntegratedHessians(Operator):
 
     @property
     def reference(self) -> Reference:
-        """What rows are compared with: the whole symmetric matrix adds up to the difference."""
+        """The reference of rows: the whole symmetric matrix adds up to the difference."""
         return self.gradients.reference
 
     def pairs_for(self, d: int) -> list[tuple[int, int]]:

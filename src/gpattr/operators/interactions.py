@@ -28,7 +28,7 @@ class ShapleyInteractions(Shapley):
     second is half the Shapley–Taylor index of order two, as `shap.ExactExplainer` has it. The rows
     of both add up to the Shapley values φᵢ, and all of it to f(x) − f(b).
 
-    ``baseline`` and ``players`` are those of `Shapley`. There is one output for each pair i ≤ j of
+    ``baseline`` and ``players`` are as for `Shapley`. There is one output for each pair i ≤ j of
     players, in the order of the upper triangle, or for each of ``pairs``.
 
     Examples
@@ -75,5 +75,5 @@ class ShapleyInteractions(Shapley):
         return namespace(encoding).eye(self.size(encoding.shape[1]))
 
     def pull_back(self, units: AffineMap, like: Array) -> Array:
-        """Return that players stay what they are, and so do pairs of them."""
+        """Return the identity: players and pairs of players do not depend on units."""
         return namespace(like).eye(self.size(len(self.players.owner)))

@@ -83,7 +83,7 @@ class Coalitions(Spans):
 
     @property
     def moving(self) -> Array:
-        """Which players differ from the baseline, (n, players), as 0 and 1; the others have 0."""
+        """A mask of players that differ from the baseline, (n, players), of 0 and 1."""
         xp, (n, _) = namespace(self.stop), self.shape
         result = xp.zeros((n, self.players.count))
         if self.weights is None:
@@ -111,9 +111,9 @@ class Coalitions(Spans):
 class Shapley(Operator):
     """φᵢf(x) = Σ_S |S|!(d−|S|−1)!/d! (f(x_{S∪i}, b) − f(x_S, b)), over all S without i.
 
-    Features in S have the values of the row x, the others those of the baseline b: one point (d,),
-    one per row (n, d), `Baselines` (averaged over a background set, as SHAP's interventional
-    values), or `Marginals` (features drawn independently).
+    Features in S have the values of the row x, the others the baseline b's: one point (d,), one per
+    row (n, d), `Baselines` (averaged over a background set, as SHAP's interventional values), or
+    `Marginals` (features drawn independently).
 
     ``players`` gives the player of each column, counted from 0, where several columns move
     together; there is one output per player. By default each column is a player.
@@ -190,7 +190,7 @@ class Shapley(Operator):
         return self._replaced(units.inside(self.points), self.players.select(units.source))
 
     def pull_back(self, units: AffineMap, like: Array) -> Array:
-        """Return that players stay what they are: Shapley values do not depend on units."""
+        """Return the identity: Shapley values do not depend on units."""
         return namespace(like).eye(self.players.count)
 
     def terms(self, X: Array) -> list[tuple[float, Sites]]:

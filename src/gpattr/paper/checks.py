@@ -59,7 +59,7 @@ def expectations(experiment: str) -> dict[str, dict[str, Any]]:
 
 
 def compare(experiment: str, numbers: dict[str, float]) -> list[Check]:
-    """Return a check for every number; the names must be those expected."""
+    """Return a check for every number; the names must be the expected ones."""
     expected = expectations(experiment)
     if set(numbers) != set(expected):
         raise RuntimeError(

@@ -88,7 +88,7 @@ def order(table: pd.DataFrame, few: int, many: int) -> float:
 
 
 def needed(table: pd.DataFrame, accuracy: float) -> float:
-    """Return the fewest evaluations that reach an accuracy, of those tried."""
+    """Return the fewest evaluations that reach an accuracy, of the numbers tried."""
     reached = table.loc[table["error"] <= accuracy, "evaluations"]
     return float(reached.min()) if len(reached) else math.inf
 

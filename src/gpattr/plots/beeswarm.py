@@ -83,7 +83,7 @@ def beeswarm(
 
 
 def _points(ax: Axes, ex: Explanation, colors: list[Array], sure: Array) -> None:
-    """Draw the points of each feature on a line of its own, those not sure of their sign hollow."""
+    """Draw the points of each feature on a line of its own, hollow where the sign is not sure."""
     n, d = ex.shape
     span = float(np.ptp(ex.values)) or 1.0
     size = float(np.clip(SIZE * (300 / n) ** 0.6, 3.0, SIZE))

@@ -76,7 +76,7 @@ def comparison(
 
 
 def _notes(comparison: Comparison, order: np.ndarray) -> str:
-    """Return what is not shown, and what signs that changed rest on."""
+    """Return notes on differences that are not shown, and on the basis of changed signs."""
     unknown = comparison.dependence == UNKNOWN
     notes = [
         not_shown(len(order), comparison.shape[1], "smaller differences"),

@@ -16,7 +16,7 @@ def counterfactual(counterfactual: Counterfactual, *, max_display: int = 10) -> 
     """Draw the changes of features, and the prediction before and after against the target.
 
     The intervals leave 1 − level on either side, so that after the change of least length one end
-    touches the target; of a level of ½ or below they are those of 95 %. Returns the axes of both
+    touches the target; of a level of ½ or below they are 95 % intervals. Returns the axes of both
     panels, (2,), in a new figure.
 
     Examples

@@ -1,4 +1,4 @@
-"""Dates on axes and in colours: what stands in a table as a date is drawn by its day."""
+"""Dates on axes and in colours: a table's dates are drawn by their day."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ISO = re.compile(r"\d{4}-\d\d-\d\d( \d\d:\d\d.*)?")
 
 
 def days_of(labels: Sequence[str]) -> Array | None:
-    """Return texts that are all dates as days since 1970, (n,); None for those of categories."""
+    """Return texts that are all dates as days since 1970, (n,); None for categories."""
     if not labels or not all(ISO.fullmatch(text) for text in labels):
         return None
     try:

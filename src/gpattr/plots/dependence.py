@@ -37,8 +37,8 @@ def dependence(
     their mean; up to five rows have bands.
 
     Two numbers or dates make a surface, with its standard deviation beside it: the axes are divided
-    in two, and those of the surface are returned. If one of the two features has up to six
-    categories, each has a curve; categories of both make a matrix with numbers.
+    in two, and the surface's are returned. If one of the two features has up to six categories,
+    each has a curve; categories of both make a matrix with numbers.
 
     Examples
     --------

@@ -118,7 +118,7 @@ def _each(
 
 
 def _surroundings(ax: Axes, dependence: Dependence, axis: FeatureGrid) -> list[Artist]:
-    """Draw what lies around curves of one feature: its values, zero, the data and their ends."""
+    """Draw the surroundings of curves of one feature: its values, zero, the data and their ends."""
     if axis.kind == CATEGORY:
         ax.set_xlim(-0.6, len(axis) - 0.4)
     if dependence.centred or dependence.derivative:

@@ -142,7 +142,7 @@ def _panels(count: int, columns: int) -> np.ndarray:
 def _words(
     axes: np.ndarray, found: list[Dependence], shown: list[Dependence], level: float
 ) -> None:
-    """Write the title of all panels, what they share below it, and what the values are."""
+    """Write the title of all panels, their common caption below it, and the values' name."""
     figure: Figure = axes[0].figure
     first, width = shown[0], figure.get_figwidth() - 0.2
     whose = "Individual" if first.kind == INDIVIDUAL else "Partial"

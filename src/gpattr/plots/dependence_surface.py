@@ -160,7 +160,7 @@ def _value_colors(dependence: Dependence) -> Colors:
 
 
 def _hatch_outside(ax: Axes, across: FeatureGrid, upward: FeatureGrid) -> None:
-    """Hatch what lies outside the data of either feature."""
+    """Hatch the area outside the data of either feature."""
     (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
     boxes = [(a, bottom, b - a, top - bottom) for a, b in spans_outside(across, (left, right))]
     boxes += [(left, a, right - left, b - a) for a, b in spans_outside(upward, (bottom, top))]
@@ -170,7 +170,7 @@ def _hatch_outside(ax: Axes, across: FeatureGrid, upward: FeatureGrid) -> None:
 
 
 def _dots(ax: Axes, across: FeatureGrid, upward: FeatureGrid) -> None:
-    """Draw the data as dots; those of categories are spread over their cells."""
+    """Draw the data as dots; dots of categories are spread over their cells."""
     rng = np.random.default_rng(0)
     chosen = np.sort(rng.permutation(len(across.data))[:MOST_DOTS])
     x, y = (

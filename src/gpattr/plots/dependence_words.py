@@ -1,4 +1,4 @@
-"""Words of the pictures of partial dependence: titles, what is averaged, what is drawn of doubt."""
+"""Words of the pictures of partial dependence: titles, averaged rows, drawn uncertainty."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def uncertain(dependence: Dependence) -> bool:
 
 
 def value_words(dependence: Dependence) -> str:
-    """Return what the values are: "predicted quality", "slope of the predicted quality"."""
+    """Return the name of the values: "predicted quality", "slope of the predicted quality"."""
     if dependence.derivative:
         return f"slope of the {dependence.quantity}"
     return f"centred {dependence.quantity}" if dependence.centred else dependence.quantity
@@ -37,7 +37,7 @@ def title_words(dependence: Dependence) -> str:
 
 
 def rows_words(dependence: Dependence) -> str:
-    """Return what is averaged, or whose curves are drawn."""
+    """Return the rows that are averaged, or whose curves are drawn, in words."""
     rows = dependence.n_background
     if dependence.kind == INDIVIDUAL:
         return count_of(min(rows, MOST_ROWS), rows) + (" and their mean" if rows > 1 else "")
@@ -45,7 +45,7 @@ def rows_words(dependence: Dependence) -> str:
 
 
 def doubt_words(dependence: Dependence, level: float) -> str:
-    """Return what is drawn of the uncertainty: "with a 95% band"; "" for nothing."""
+    """Return the drawn uncertainty in words: "with a 95% band"; "" for nothing."""
     if isinstance(dependence.distribution, Point):
         return KNOWN
     individual = dependence.kind == INDIVIDUAL

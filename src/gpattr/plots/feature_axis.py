@@ -1,4 +1,4 @@
-"""Axes that are features: their values, what lies outside the data, and a strip of the data."""
+"""Axes that are features: their values, areas outside the data, and a strip of the data."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def data_numbers(axis: FeatureGrid) -> Array:
 
 
 def known_range(axis: FeatureGrid) -> tuple[float, float]:
-    """Return the ends of what is known to lie inside the data."""
+    """Return the ends of the range that is known to lie inside the data."""
     inside = np.concatenate([data_numbers(axis), axis.numbers[~axis.outside]])
     return float(inside.min()), float(inside.max())
 
@@ -60,7 +60,7 @@ def spans_outside(axis: FeatureGrid, limits: tuple[float, float]) -> list[tuple[
 
 
 def shade_outside(ax: Axes, axis: FeatureGrid) -> None:
-    """Hatch what lies outside the data, behind everything else; the limits stay as they are."""
+    """Hatch the areas outside the data, behind everything else; the limits stay as they are."""
     limits = ax.get_xlim()
     for low, high in spans_outside(axis, limits):
         ax.axvspan(low, high, facecolor=GROUND, edgecolor=LINES, hatch=HATCH, lw=0, zorder=-1)
@@ -68,7 +68,7 @@ def shade_outside(ax: Axes, axis: FeatureGrid) -> None:
 
 
 def outside_mark() -> Patch:
-    """Return the entry of a legend for what lies outside the data."""
+    """Return the entry of a legend for areas outside the data."""
     look: dict[str, Any] = {"facecolor": GROUND, "edgecolor": "0.6", "hatch": HATCH, "lw": 0}
     return Patch(label="outside the data", **look)
 

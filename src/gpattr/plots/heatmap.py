@@ -1,4 +1,4 @@
-"""Rows by features, in colour, with what is uncertain faded, and the predictions above."""
+"""Rows by features, in colour, with uncertain cells faded, and the predictions above."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from gpattr.plots.words import baseline_of, count_of, names_of, share, short
 
 MOST_ROWS = 500  # columns of cells that a picture can show
 USUAL = 0.98  # the share of each feature's attributions that the colours tell apart
-AHEAD = 2.0  # and how far those of the largest feature may reach beyond those of the second
+AHEAD = 2.0  # and how far the largest feature's may reach beyond the second's
 
 
 def heatmap(
@@ -35,8 +35,8 @@ def heatmap(
 
     A cell is drawn in full where the model is sure of the sign to ``level``, and fades towards
     white as it is less so. The line above is the prediction. Colours end where few attributions are
-    larger, or only those of one feature; the colour bar has arrows then. Of many rows 500 are
-    drawn, at equal distances in the order of their predictions.
+    larger, or only one feature's; the colour bar has arrows then. Of many rows 500 are drawn, at
+    equal distances in the order of their predictions.
 
     Examples
     --------

@@ -150,7 +150,7 @@ def _grid(ax: Axes, shown: InteractionSummary) -> None:
 
 
 def _words(whole: InteractionSummary, d: int, numbers: bool) -> str:
-    """Return what is where in the picture."""
+    """Return the contents of the picture's parts, in words."""
     parts = [] if d == len(whole.names) else [f"{d} of {len(whole.names)} features"]
     bound = "at most " if whole.mean else ""
     spread = "" if whole.std is None else f", ± {bound}one standard deviation"

@@ -1,4 +1,4 @@
-"""What pictures of interactions show: one matrix, of a row or the mean over rows."""
+"""Summaries of interactions for pictures: one matrix, of a row or the mean over rows."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class InteractionSummary:
     size: Array  # (d,): how much each feature interacts, by which the largest are chosen
 
     def select(self, chosen: Array) -> InteractionSummary:
-        """Return the same for some features only."""
+        """Return the summary for some features only."""
         both = np.ix_(chosen, chosen)
         return replace(
             self,
@@ -49,7 +49,7 @@ class InteractionSummary:
         )
 
     def leading(self, max_display: int, *, keep_order: bool = False) -> InteractionSummary:
-        """Return the features that interact most, in falling order or in that of the model."""
+        """Return the features that interact most, in falling order or in the model's."""
         chosen = largest(self.size, max_display)
         return self.select(np.sort(chosen) if keep_order else chosen)
 
@@ -89,7 +89,7 @@ def certainty(sure: Array, level: float) -> Array:
 
 
 def _sureness(ex: InteractionExplanation) -> Array:
-    """Return P(the sign is that of the mean), (k,); over several rows a lower bound.
+    """Return P(the sign is the mean's), (k,); over several rows a lower bound.
 
     A component of a mixture counts only where its own mean has that sign.
     """

@@ -1,4 +1,4 @@
-"""Next measurements: candidates by what they would tell, and intervals now and after the best."""
+"""Next measurements: candidates by expected information, and intervals now and after the best."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LONGEST = 22  # letters of a name, of which two panels have one each
 def measure_next(
     measurement: NextMeasurement, *, max_display: int = 8, level: float = 0.95
 ) -> np.ndarray:
-    """Draw which candidate would tell most, and what it would do to the intervals.
+    """Draw the most informative candidates, and their effect on the intervals.
 
     On the left candidates are ranked by the share of the variance that a measurement there would
     remove. On the right are intervals now and after: for one attribution after each of these

@@ -1,4 +1,4 @@
-"""Reasons to act: what a feature adds through the mean, and what through the uncertainty."""
+"""Reasons to act: a feature's parts through the mean and through the uncertainty."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def parts(
 ) -> Axes:
     """Draw the two parts of each attribution of one row, and a line where they add up to it.
 
-    They are those of a confidence bound, or of integrated gradients of an improvement.
+    The parts are of a confidence bound, or of integrated gradients of an improvement.
 
     Examples
     --------

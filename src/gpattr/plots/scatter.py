@@ -115,7 +115,7 @@ def _points(ax: Axes, ex: Explanation, x: Array, rgba: Array, level: float) -> N
 
 
 def _beside_each_other(ax: Axes, labels: tuple[str, ...]) -> Array:
-    """Return where the points of categories are drawn, and name those at the axis."""
+    """Return the places of categories' points, and name the categories at the axis."""
     categories, places = np.unique(labels, return_inverse=True)
     names = [short(category, 20) for category in categories.tolist()]
     aslant = (

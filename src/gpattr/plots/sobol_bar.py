@@ -1,4 +1,4 @@
-"""Sobol indices as bars: what each feature explains alone, and together with others."""
+"""Sobol indices as bars: the shares of each feature alone, and together with others."""
 
 from __future__ import annotations
 

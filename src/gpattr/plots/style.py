@@ -60,7 +60,7 @@ def check_kind(name: str, value: Any, kind: type, what: str) -> None:
 
 
 def axes_for(ax: Axes | None, width: float, height: float) -> Axes:
-    """Return the axes to draw on: those given, or new ones of this size in inches."""
+    """Return the axes to draw on: the given ones, or new ones of this size in inches."""
     if ax is not None:
         if not isinstance(ax, Axes):
             raise InvalidInputError(
@@ -73,7 +73,7 @@ def axes_for(ax: Axes | None, width: float, height: float) -> Axes:
 
 
 def tidy(ax: Axes, title: str = "", x: str = "", y: str = "", *, subtitle: str = "") -> Axes:
-    """Name the axes and remove what carries no information; long texts are broken into lines."""
+    """Name the axes and remove decoration without information; long texts are broken into lines."""
     width, height = room(ax)
     subtitle = wrapped(subtitle, width, 9)
     title = wrapped(title, width, 11)
@@ -264,7 +264,7 @@ def leading(ex: Explanation, size: Array, max_display: int) -> Explanation:
 
 
 def _with_sum(ex: Explanation, means: Array, kept: Array) -> Gaussian | Draws:
-    """Return what is known about some features and the sum of the others without covariances."""
+    """Return the distribution of some features and the others' sum, without covariances."""
     known = ex.distribution
     if isinstance(known, Draws):
         rest = np.delete(known.draws, kept, axis=2).sum(axis=2, keepdims=True)
@@ -280,7 +280,7 @@ def uncertain(ex: Explanation) -> bool:
 
 
 def uncertainty_words(ex: Explanation, drawn: str) -> str:
-    """Return what is drawn of the uncertainty, or that there is none; "" where it is not known."""
+    """Return the drawn uncertainty in words, or that there is none; "" where it is not known."""
     if isinstance(ex.distribution, Point):
         return KNOWN
     return "" if ex.var is None else drawn

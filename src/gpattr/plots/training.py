@@ -1,4 +1,4 @@
-"""Training rows behind an attribution, and what remains where their shares cancel."""
+"""Training rows behind an attribution, and the remainder where their shares cancel."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def training(
 
     ``contributions`` is ``explainer.training_contributions(x, feature)``. The other rows are added
     up, those that raise the attribution and those that lower it separately; the last bar is the sum
-    of all. Where shares nearly cancel it is far shorter than they are. ``names`` are those of the
-    training rows, by default their positions.
+    of all. Where shares nearly cancel it is far shorter than they are. ``names`` are the training
+    rows' names, by default their positions.
 
     Examples
     --------

@@ -45,7 +45,7 @@ def baseline_text(name: str, attribution: str) -> str:
 
 
 def baseline_of(ex: Explanation, before: str = "") -> str:
-    """Return what attributions are compared with, after another remark."""
+    """Return the attributions' baseline in words, after another remark."""
     baseline = baseline_text(ex.baseline_name if has_baseline(ex) else "", ex.attribution)
     return "; ".join(text for text in (before, baseline) if text)
 
@@ -61,13 +61,13 @@ def not_shown(shown: int, total: int, what: str = "smaller") -> str:
 
 
 def row_title(ex: Explanation) -> str:
-    """Return what the only row is called: its number, or its name."""
+    """Return the title of the only row: its number, or its name."""
     name = ex.row_names[0]
     return f"Row {name}" if isinstance(name, int) else short(name)
 
 
 def prediction_title(ex: Explanation) -> str:
-    """Return the only row with its prediction and that at the baseline."""
+    """Return the only row with its prediction and the baseline's."""
     if not has_baseline(ex):
         return f"{row_title(ex)}: {ex.quantity} {readable(float(ex.predictions[0]), minus=True)}"
     end, start = (
@@ -110,7 +110,7 @@ def share(level: float) -> str:
 
 
 def percent(probability: float) -> str:
-    """Return a probability as per cent, rounded down: what is below 95% must not read 95%."""
+    """Return a probability as per cent, rounded down: numbers below 95% must not read 95%."""
     return (
         ""
         if np.isnan(probability)

@@ -1,7 +1,7 @@
 """A posterior behind scalers and selections: f(x) = g(u), uⱼ = (x_source(j) − shiftⱼ)/scaleⱼ.
 
-The operator says what it asks of g and how the answer comes back. A straight path in x is one in u,
-and integrated gradients do not depend on units: 𝒜ᵢf is the sum of 𝒜ⱼg over the inputs j of g that
+The operator gives its form for g and maps outputs back. A straight path in x is straight in u, and
+integrated gradients do not depend on units: 𝒜ᵢf is the sum of 𝒜ⱼg over the inputs j of g that
 feature i feeds; a feature that feeds none has none.
 """
 
@@ -105,7 +105,7 @@ class AffinePosterior(WrapperPosterior):
 
     @property
     def reference_points(self) -> Mapping[str, Array]:
-        """Those of the inner posterior, in the units of x; a feature it does not see is at 0."""
+        """The inner posterior's points, in the units of x; a feature it does not see is at 0."""
         points = self.posterior.reference_points
         return {name: self.units.outside(point[None, :])[0] for name, point in points.items()}
 
@@ -171,7 +171,7 @@ class AffinePosterior(WrapperPosterior):
 
 
 def _checked_matrix(operator: Operator, G: Any, Q: int, d: int, like: Array) -> Array:
-    """Return the matrix of `pull_back`, (Q, q), beside ``like``; refuse one of another shape."""
+    """Return the matrix of `pull_back`, (Q, q), beside ``like``; refuse other shapes."""
     expected = (Q, operator.size(d))
     known = isinstance(G, np.ndarray) or is_tensor(G)
     if not known or tuple(G.shape) != expected:

@@ -1,4 +1,4 @@
-"""The posterior protocol: what every posterior declares and can do."""
+"""The posterior protocol: declarations and methods of every posterior."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class Posterior(Checked, Frozen, ABC):
 
     ``feature_names`` are the columns of the frame it was trained on. ``encoder`` makes numeric
     columns of a frame with categories or dates, if the model was trained on one. ``label`` names
-    the class whose log odds f is, if it is; ``note`` is what explanations must say about the model.
-    ``target_name`` names what is predicted, and ``named_points`` (columns,) are further reference
-    points, if the model knows them: an optimiser's best point so far and centre of its space.
+    the class whose log odds f is, if it is; ``note`` is a remark for explanations of the model.
+    ``target_name`` names the target, and ``named_points`` (columns,) are further reference points,
+    if the model knows them: an optimiser's best point so far and centre of its space.
 
     A subclass defines `n_features`, `like`, `moments` and `bind`; `require_jets`, `path_lengths`
     and `slopes` for quantities such as its standard deviation, and for counterfactuals;
@@ -120,7 +120,7 @@ class Posterior(Checked, Frozen, ABC):
 
     @property
     def condition_number(self) -> float:
-        """An estimate of the condition number of what was factorised; the largest of several."""
+        """An estimate of the condition number of the factorised matrix; the largest of several."""
         return max((part.condition_number for part in self.inner), default=1.0)
 
     def rows(self, name: str, X: Any) -> Array:
@@ -136,7 +136,7 @@ class Posterior(Checked, Frozen, ABC):
 
     @abstractmethod
     def moments(self, X: Array, *, return_std: bool = False, return_cov: bool = False) -> Any:
-        """Return what `predict` does, for rows that have been checked."""
+        """Return the result of `predict` for rows that have been checked."""
 
     @abstractmethod
     def bind(self, operator: Operator, evaluation: Evaluation) -> Bound:
@@ -172,7 +172,7 @@ class Posterior(Checked, Frozen, ABC):
         return other
 
     def conditioned(self, X: Array, y: Array, noise: Any) -> Posterior:
-        """Return what `condition_on` does, for checked rows; ``noise`` None is the model's own."""
+        """Return `condition_on`'s result for checked rows; ``noise`` None is the model's own."""
         raise UnsupportedModelError(
             f"{type(self).__name__}: it cannot be conditioned on further measurements"
         )
@@ -199,7 +199,7 @@ class Posterior(Checked, Frozen, ABC):
     ) -> Attributions:
         """Return the joint distribution of the operator's q outputs at every row of X.
 
-        The options are those of `Evaluation`.
+        The options are documented in `Evaluation`.
         """
         evaluation = Evaluation(uncertainty, method, n_steps, tolerance)
         rows = self.rows("X", X)
@@ -224,7 +224,7 @@ class Posterior(Checked, Frozen, ABC):
     ) -> Array:
         """Return the covariance between rows of each output by itself, (q, n, n).
 
-        With ``gather`` G (q, k) it is that of the sums Σᵢ Gᵢⱼ𝒜ᵢ, (k, n, n).
+        With ``gather`` G (q, k) the outputs are the sums Σᵢ Gᵢⱼ𝒜ᵢ, (k, n, n).
         """
         bound = self.bind(operator, Evaluation("none", method, n_steps))
         return bound.rows_covariance(self.rows("X", X), gather)
@@ -273,7 +273,7 @@ class Posterior(Checked, Frozen, ABC):
         raise UnsupportedModelError(f"{type(self).__name__}: it has no joint gradients")
 
     def rounding_of_variance(self, X: Array) -> Array:
-        """Return what rounding may make of Var[f] at rows X, (n,): a posterior says what it is."""
+        """Return the possible rounding of Var[f] at rows X, (n,); posteriors override it."""
         return 64.0 * EPS * self.predict(X, return_std=True)[1] ** 2
 
     def increments(
@@ -284,14 +284,14 @@ class Posterior(Checked, Frozen, ABC):
         nodes: np.ndarray,
         weights: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return mean and covariance of f(b) and of what each feature adds on panels of paths.
+        """Return mean and covariance of f(b) and of each feature's increments on panels of paths.
 
         See `gpattr.posteriors.jets.increments`.
         """
         raise UnsupportedModelError(f"{type(self).__name__}: it has no joint gradients")
 
     def _facts(self) -> list[tuple[str, object]]:
-        """Return what a card says about this posterior."""
+        """Return the facts about this posterior for its card."""
         rows = self.training_inputs
         names = ", ".join(self.feature_names) if self.feature_names else str(self.n_features)
         return [("training rows", "not kept" if rows is None else len(rows)), ("features", names)]

@@ -31,12 +31,12 @@ TOGETHER = 4000  # outputs of which one joint covariance is formed: 128 MB
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What is asked for, and by which method.
+    """Options of an evaluation: uncertainty, method and tolerances.
 
     ``uncertainty`` is ``"cov"`` (covariance between outputs), ``"std"`` (variances only) or
     ``"none"`` (means, at a few times the cost of a prediction). ``method`` and ``n_steps`` are
-    those of `closed_forms.formulas_for`. Where quadrature does not reach ``tolerance``, relative to
-    the size of the function, `ToleranceError` is raised.
+    arguments of `closed_forms.formulas_for`. Where quadrature does not reach ``tolerance``,
+    relative to the size of the function, `ToleranceError` is raised.
 
     With ``covariance_tolerance`` covariances may have errors of that share of the largest variance
     of a row, where that is faster (`spectrum`).
@@ -115,7 +115,7 @@ class Attributions:
         return self.distribution if isinstance(self.distribution, Mixture) else None
 
     def linear(self, G: Array, uncertainty: str) -> Attributions:
-        """Return the sums Σᵢ Gᵢⱼ𝒜ᵢf for G (q, k), with covariances only if these are asked for."""
+        """Return the sums Σᵢ Gᵢⱼ𝒜ᵢf for G (q, k), with covariances only on request."""
         distribution = self.distribution.linear(G)
         widest = float(abs(G).sum(axis=0).max())
         return replace(
@@ -149,12 +149,12 @@ class Bound(ABC):
 
     @property
     def pair_cost(self) -> float:
-        """What the prior covariance of a pair of rows costs besides its entries, in entries."""
+        """The extra cost of the prior covariance of a pair of rows, in entries."""
         return Formulas.pair_cost
 
     @abstractmethod
     def rows(self, rows: Any) -> Bound:
-        """Return the same for these rows only (a slice or an index array)."""
+        """Return the bound operator for these rows only (a slice or an index array)."""
 
     @abstractmethod
     def apply(self, X: Array) -> Attributions:
@@ -171,9 +171,9 @@ class Bound(ABC):
     def rows_covariance(self, X: Array, gather: Any = None) -> Array:
         """Return the covariance between rows of each output by itself, (q, n, n).
 
-        With ``gather`` G (q, k) it is that of the sums Σᵢ Gᵢⱼ𝒜ᵢ, (k, n, n). The covariance between
-        all outputs of all rows is never formed: here `joint` is asked of two blocks of rows at a
-        time.
+        With ``gather`` G (q, k) the outputs are the sums Σᵢ Gᵢⱼ𝒜ᵢ, (k, n, n). The covariance
+        between all outputs of all rows is never formed: here `joint` is asked of two blocks of rows
+        at a time.
         """
         n, q = len(X), self.operator.size(X.shape[1])
         G = gathering(gather, q, X)
@@ -190,7 +190,7 @@ class Bound(ABC):
     def covariance_with_values(self, X: Array, candidates: Array, gather: Any = None) -> Array:
         """Return Cov[𝒜f(x), f(p)] for rows X and candidates p, (n, q, c).
 
-        With ``gather`` G (q, k) it is that of the sums Σᵢ Gᵢⱼ𝒜ᵢ, (n, k, c).
+        With ``gather`` G (q, k) the outputs are the sums Σᵢ Gᵢⱼ𝒜ᵢ, (n, k, c).
         """
         raise UnsupportedModelError(
             "model: covariances between attributions and values of the function are available for"

@@ -1,11 +1,11 @@
-"""Posteriors of a classifier's log odds: what Laplace's approximation and others have in common.
+"""Posteriors of a classifier's log odds: common to Laplace's approximation and others.
 
 Given labels y the latent function is no Gaussian process, and approximated by one, with
 
     E[f(x)]          = m(x) + k(x, X) α
     Cov[f(x), f(x')] = k(x, x') − T(x)ᵀT(x'),      T(x) = L⁻¹ w k(X, x),  L = chol(I + wKw)
 
-for m weights w and α, which are what approximations differ in.
+for m weights w and α, in which approximations differ.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class ClassificationPosterior(FunctionSpacePosterior):
     """The latent function f ~ GP(mean, kernel) given labels y, 0 or 1, with p(y = 1) = σ(f).
 
     ``X`` (m, d) may be a frame, whose column names are kept. ``log_marginal_likelihood`` is an
-    approximation; ``label`` says in words of what f are the log odds, for explanations to print.
+    approximation; ``label`` names the classes whose log odds f is, for explanations to print.
     """
 
     y: Array = field(kw_only=True)

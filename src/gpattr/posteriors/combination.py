@@ -104,7 +104,7 @@ class CombinationPosterior(Posterior):
 
     @property
     def reference_points(self) -> Mapping[str, Array]:
-        """Those of the first part: all are trained on the same rows."""
+        """The first part's points: all parts are trained on the same rows."""
         return self.posteriors[0].reference_points
 
     @property
@@ -146,7 +146,7 @@ class CombinationPosterior(Posterior):
 
     @property
     def noise_variance(self) -> float | None:
-        """That of the only part, in the units of f; None where there are several."""
+        """The only part's noise variance, in the units of f; None where there are several."""
         inner = self.posteriors[0].noise_variance if len(self.posteriors) == 1 else None
         return None if inner is None else float(self.coefficients[0]) ** 2 * inner
 
@@ -158,7 +158,7 @@ class CombinationPosterior(Posterior):
         return self.weigh(parts, power=2)
 
     def conditioned(self, X: Array, y: Array, noise: Any) -> CombinationPosterior:
-        """Return the same given more measurements, for one part: (y − m)/c is measured of it."""
+        """Return it given more measurements, for one part: (y − m)/c is measured of it."""
         if len(self.posteriors) != 1:
             raise UnsupportedModelError(
                 f"CombinationPosterior: a measurement of a sum makes its {len(self.posteriors)}"
@@ -214,7 +214,7 @@ class CombinationBound(Bound):
         return self.combine([part.apply(X) for part in self.parts], X)
 
     def combine(self, parts: Sequence[Attributions], X: Array) -> Attributions:
-        """Return the attributions of f from those of its parts."""
+        """Return the attributions of f from its parts' attributions."""
         weigh, first = self.posterior.weigh, parts[0]
         mean = weigh([part.mean for part in parts])
         error = weigh([part.error for part in parts], size=True)

@@ -1,10 +1,10 @@
-"""Deep Gaussian processes: layers of posteriors, each a function of what the one below gives.
+"""Deep Gaussian processes: layers of posteriors, each a function of the outputs of the layer below.
 
     f(x) = f_L(h_{L−1}(… h₁(x))),    units of a layer independent given the one below
 
 as in doubly stochastic variational inference (Salimbeni and Deisenroth, 2017). f is not Gaussian.
-The mean of any linear operator is that of F(x) = E f(x), which is known (`expected_layers`); its
-covariance comes from draws of the hidden layers (`deep_bound`).
+The mean of any linear operator is its value for F(x) = E f(x), which is known (`expected_layers`);
+its covariance comes from draws of the hidden layers (`deep_bound`).
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class DeepPosterior(Posterior):
 
     @property
     def draws(self) -> int:
-        """The number of draws of the hidden layers, twice that of pairs."""
+        """The number of draws of the hidden layers, twice the number of pairs."""
         return 2 * self.pairs
 
     @property
@@ -116,7 +116,7 @@ class DeepPosterior(Posterior):
     def moments(self, X: Array, *, return_std: bool = False, return_cov: bool = False) -> Any:
         """Return F at rows; standard deviations average over hidden layers, covariances draw them.
 
-        Variances of a covariance are those of the standard deviations.
+        Variances of a covariance agree with the standard deviations.
         """
         X = to_numpy(X)
         if not (return_std or return_cov):

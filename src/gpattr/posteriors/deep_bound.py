@@ -6,7 +6,7 @@ these points, 𝒜f is Gaussian, because f is and 𝒜 is linear in it:
 
     E[𝒜f | h] = M ∇μ(h),    Cov[𝒜f | h] = M (∂∂'C)(h, h) Mᵀ,    M = step · J
 
-So the mean is that of F = E f(h) (`expected_layers`), and the covariance is the average of
+So the mean is 𝒜F for F = E f(h) (`expected_layers`), and the covariance is the average of
 conditional covariances plus the covariance of conditional means around the mean, over draws of the
 hidden layers in antithetic pairs.
 """
@@ -57,7 +57,7 @@ WANTED = 1e-12  # of the size of attributions, where panels of the mean stop dou
 
 
 class Sites(NamedTuple):
-    """Where f is asked for by one row: points (T, d), and what their values and gradients weigh.
+    """Points (T, d) where one row needs f, and the weights of their values and gradients.
 
     Output i is Σₜ steps[t, i] ∂ᵢf(pₜ), for ``steps`` (T, d), or Σₜ weights[i, t] f(pₜ), for
     ``weights`` (q, T). ``ends`` are (weight, first, last) of paths: positions of their ends.
@@ -108,7 +108,7 @@ class DeepBound(Bound):
 
     @property
     def method(self) -> str:
-        """How the means are evaluated, in words."""
+        """The method of the means, in words."""
         how = {Gradient: "gradient", Shapley: "enumeration"}
         return f"{how.get(type(self.operator), 'quadrature')} through the hidden layers"
 
@@ -173,7 +173,7 @@ class DeepBound(Bound):
         """Return the integrated gradients of F along paths, (n, d), by doubling panels.
 
         Their errors, (n,), are the change by the last doubling, which must not exceed the
-        tolerance, and what replicates of F leave open. The first row is called so in messages.
+        tolerance, and the scatter of replicates of F. The first row is called so in messages.
         """
         layers, n = self.posterior.layers, len(paths.stop)
         value, change, spread = np.zeros(paths.shape), np.full(n, np.inf), np.zeros(n)
@@ -327,7 +327,7 @@ class Given:
     def total(self, centre: np.ndarray) -> tuple[np.ndarray, float]:
         """Return the covariance around a known mean, (q, q), and a bound on its error.
 
-        The bound is three standard errors of the largest variance, and what gaps add.
+        The bound is three standard errors of the largest variance, and the gaps.
         """
         apart, pairs = self.mean - centre, len(self.mean) // 2
         total = covariance(self.cov.mean(axis=0) + apart.T @ apart / len(apart))

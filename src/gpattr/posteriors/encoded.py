@@ -1,4 +1,4 @@
-"""A posterior of encoded columns as one of features: the place where columns become features.
+"""Posteriors of encoded columns as posteriors of features.
 
 A category is encoded as several columns, a date too. Rows are those columns; what is known of them
 is added up to features, with the covariances between them.
@@ -77,7 +77,7 @@ class EncodedPosterior(WrapperPosterior):
 
     @property
     def reference_points(self) -> Mapping[str, Array]:
-        """Those of the inner posterior, as encoded columns."""
+        """The inner posterior's points, as encoded columns."""
         return self.posterior.reference_points
 
     @property

@@ -235,7 +235,7 @@ class ExactPosterior(FunctionSpacePosterior):
 
 
 def _trend(mean: Expansion, Z: Array, factor: Array, residual: Array) -> tuple[Trend, Array, float]:
-    """Return the uncertain trend, β̄ − β₀ (p,), and what it takes from the log evidence.
+    """Return the uncertain trend, β̄ − β₀ (p,), and its reduction of the log evidence.
 
     p(y) has ½ log|B⁻¹| − ½ log|B⁻¹ + ΦᵀA⁻¹Φ| more than with known coefficients; a flat prior has no
     first term and p factors of √2π less (Rasmussen and Williams, section 2.7).
@@ -250,7 +250,7 @@ def _trend(mean: Expansion, Z: Array, factor: Array, residual: Array) -> tuple[T
 def coefficients_given(
     basis: Array, W: Array, precision: Array, residual: Array
 ) -> tuple[Array, Array, float]:
-    """Return G with C = GGᵀ, C Wᵀ residual, and −log of what the coefficients add to the evidence.
+    """Return G with C = GGᵀ, C Wᵀ residual, and −log of the coefficients' factor of the evidence.
 
     Here W = A⁻¹Φ.
     """
@@ -329,7 +329,7 @@ def _regular(L: Array | None, Z: Array, scale: Array) -> Array:
 
 
 def _extended(kernel: Kernel, L: Array, Z: Array, V: Array, noise: Array) -> Array:
-    """Return the factor of all rows Z given that of the first m, and the rows V = k(X, Z)L⁻ᵀ."""
+    """Return the factor of all rows Z, given the first m rows' and the rows V = k(X, Z)L⁻ᵀ."""
     xp, (k, m) = namespace(V), V.shape
     X = Z[m:]
     i, scale = xp.arange(k), kernel.diagonal(X)

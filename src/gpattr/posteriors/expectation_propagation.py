@@ -40,7 +40,7 @@ class ExpectationPropagationPosterior(ClassificationPosterior):
     ``X`` (m, d) may be a frame, whose column names are kept. ``log_marginal_likelihood`` is an
     approximation of it by the same sites. Where none are found, at prior standard deviations of
     hundreds of log odds, Laplace's approximation serves. Predictions and attributions are of f, on
-    the scale of log odds; ``label`` says in words of what, for explanations to print.
+    the scale of log odds; ``label`` names the classes, for explanations to print.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def sites(
 def _renewed(
     K: np.ndarray, sign: np.ndarray, mean: np.ndarray, now: np.ndarray
 ) -> tuple[np.ndarray, float]:
-    """Return what the sites are by the Gaussian of all others, (2, n), and log p(y) with the old.
+    """Return sites updated by the Gaussian of all others, (2, n), and log p(y) with the old ones.
 
     That Gaussian, of mean m and variance v at a row, takes a site (τ, ν) by log E[σ(±f)]:
 

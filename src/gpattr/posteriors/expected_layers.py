@@ -9,7 +9,7 @@ For a squared exponential above, all of these are sums of Gaussians with the var
     E k(h, z) = σ² ∏ⱼ ℓⱼ/√(ℓⱼ² + vⱼ) exp(−(mⱼ − zⱼ)²/2(ℓⱼ² + vⱼ))
 
 Matérn and rational quadratic kernels are mixtures of squared exponentials, and linear ones need the
-means only. Layers below the last hidden one, and what has no closed form, are averaged over
+means only. Layers below the last hidden one, and kernels without a closed form, are averaged over
 standard normals of a randomised Sobol sequence, h = m(x) + √v(x) z: that is a function of x too, of
 which the gradient is exact, and how far replicates of it differ is its error.
 

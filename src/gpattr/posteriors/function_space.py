@@ -51,7 +51,7 @@ class Trend:
     """Uncertain coefficients of a prior mean Σⱼ βⱼφⱼ: they add R C Rᵀ, C = GGᵀ, to covariances.
 
     R(x) = φ(x) − k(x, Z) W with ``weights`` W = (K + noise)⁻¹Φ, (m, p), and ``root`` G, (p, p); φ
-    are those of ``basis``.
+    are the functions of ``basis``.
     """
 
     basis: Basis
@@ -79,8 +79,8 @@ class FunctionSpacePosterior(Posterior):
 
     ``kernel`` and ``mean`` are the prior's; ``inputs`` Z (m, d), ``alpha`` (m,), ``factor`` L (m,
     m) lower triangular, ``root`` R (m, r) or None, ``column_scale`` w (m,) or None.
-    ``feature_names`` are the columns of the frame it was trained on. ``trend`` is what is uncertain
-    about the coefficients of the mean.
+    ``feature_names`` are the columns of the frame it was trained on. ``trend`` is the uncertainty
+    of the coefficients of the mean.
 
     Examples
     --------
@@ -155,7 +155,7 @@ class FunctionSpacePosterior(Posterior):
 
     @cached_property
     def sensitivity(self) -> Sensitivity:
-        """How much rounding, and errors of covariances with the data, are amplified."""
+        """The amplification of rounding, and of errors of covariances with the data."""
         return Sensitivity.of(self.factor, self.alpha, self.column_scale)
 
     def moments(self, X: Array, *, return_std: bool = False, return_cov: bool = False) -> Any:
@@ -210,7 +210,7 @@ class FunctionSpacePosterior(Posterior):
         return result if R is None or Q is None else result + product(R, Q.T)
 
     def whitened(self, X: Array) -> tuple[Array, Array | None]:
-        """Return the rows T(x)ᵀ, (n, m), and what is uncertain about the trend there, (n, p)."""
+        """Return the rows T(x)ᵀ, (n, m), and the uncertain trend's residual there, (n, p)."""
         xp, n, m = namespace(X), len(X), len(self.inputs)
         T = xp.empty((n, m))
         R = None if self.trend is None else xp.empty((n, self.trend.root.shape[1]))
@@ -238,7 +238,7 @@ class FunctionSpacePosterior(Posterior):
         return slopes(self, X)
 
     def rounding_of_variance(self, X: Array) -> Array:
-        """Return what is left of a difference of prior and explained variances, (n,)."""
+        """Return the rounding of a difference of prior and explained variances, (n,)."""
         rows = self.rows("X", X)
         return EPS * (64.0 + len(self.inputs) ** 0.5) * self.kernel.diagonal(rows)
 

@@ -4,7 +4,7 @@ With C = 𝒜k(·, Z), the covariance of 𝒜f with the function at Z, and V = C
 
     E[𝒜f] = 𝒜m + Cα,        Cov[𝒜f] = 𝒜k𝒜ᵀ − V(I − RRᵀ)Vᵀ + R C_β Rᵀ
 
-where the last term is that of uncertain coefficients of the mean.
+where the last term comes from uncertain coefficients of the mean.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class FunctionSpaceBound(Bound):
 
     @cached_property
     def method(self) -> str:
-        """How the outputs are evaluated, in words."""
+        """The method of the outputs, in words."""
         of_mean = frozenset() if self.mean_formulas is None else self.mean_formulas.methods
         return " + ".join(sorted(self.formulas.methods | of_mean))
 
@@ -141,8 +141,8 @@ class FunctionSpaceBound(Bound):
     ) -> None:
         """Raise `ToleranceError` if quadrature leaves too large an error of means or covariances.
 
-        ``error`` (n,) is that of the mean, ``integrated`` (n,) that of covariances, whose prior
-        variances are at most ``size`` (n,).
+        ``error`` (n,) is the mean's error, ``integrated`` (n,) the error of covariances, whose
+        prior variances are at most ``size`` (n,).
         """
         if self._bounded:
             self._require_accuracy(X, mean, error)
@@ -246,7 +246,7 @@ class FunctionSpaceBound(Bound):
         return value, lengths, error, len(over)
 
     def _trend(self, operator: Operator, X: Array, cross: Array) -> Array:
-        """Return what is uncertain about the coefficients of the mean, (r, q, p)."""
+        """Return the residual R of the uncertain mean's basis, (r, q, p)."""
         trend, formulas = self.posterior.trend, self.trend_formulas
         assert trend is not None
         assert formulas is not None
@@ -294,7 +294,7 @@ class FunctionSpaceBound(Bound):
     def _require_accuracy(self, X: Array, mean: Array, error: Array) -> None:
         """Raise `ToleranceError` if an error exceeds its share of the size of the function.
 
-        The size is that of the attributions or of the prior's standard deviation.
+        The size is the larger of the attributions and the prior's standard deviation.
         """
         xp, tolerance = namespace(X), self.evaluation.tolerance
         prior = xp.sqrt(self.posterior.kernel.diagonal(X))
@@ -411,7 +411,7 @@ class FunctionSpaceBound(Bound):
     def contributions(self, X: Array) -> Array:
         """Return αₘ 𝒜k(·, zₘ)(xₙ), (n, q, m): the share of each training row in each mean.
 
-        Their sum over m is the mean less that of the prior mean.
+        Their sum over m is the mean less the prior mean's share.
         """
         posterior = self.posterior
         if posterior.training_inputs is None:

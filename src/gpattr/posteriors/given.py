@@ -1,4 +1,4 @@
-"""What a user gives to a posterior, checked: matrices, a prior with its inputs, measurements."""
+"""Checked arguments of posteriors: matrices, a prior with its inputs, measurements."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def matrix(name: str, value: Any, p: int, columns: int | None) -> Array:
 
 
 def root_of(name: str, S: np.ndarray) -> np.ndarray:
-    """Return R with RRᵀ = S; refuse what is no covariance."""
+    """Return R with RRᵀ = S; refuse other matrices than covariances."""
     scale = np.sqrt(np.maximum(S.diagonal(), 0.0))
     size = scale[:, None] * scale
     unit = np.divide(S, size, out=np.zeros_like(S), where=size > 0)
@@ -90,7 +90,7 @@ def checked_mean(mean: Any, d: int) -> Mean:
 
 
 def measured_rows(posterior: Posterior, x: Any) -> Array:
-    """Return where was measured, one row or several, as rows (k, columns) of a posterior."""
+    """Return the measured rows, one or several, as rows (k, columns) of a posterior."""
     if is_series(x):
         x = x.to_frame().T
     elif not is_frame(x):
@@ -100,7 +100,7 @@ def measured_rows(posterior: Posterior, x: Any) -> Array:
 
 
 def measured_values(y: Any, rows: Array) -> Array:
-    """Return what was measured, one number for each row, (k,)."""
+    """Return the measurements, one number for each row, (k,)."""
     y = numbers("y", y)
     y = y.reshape(1) if y.ndim == 0 else y
     return as_vector("y", y, length=len(rows), unit="values (one per row of x)", like=rows)

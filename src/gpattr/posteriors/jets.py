@@ -61,7 +61,7 @@ def slopes(posterior: FunctionSpacePosterior, X: Array) -> tuple[np.ndarray, ...
 
 
 class _TrendSlopes(NamedTuple):
-    """What an uncertain trend adds to the variance and its slope, and to the weights of ∂k."""
+    """Terms of an uncertain trend in the variance and its slope, and in the weights of ∂k."""
 
     variance: Array
     slope: Array
@@ -116,9 +116,9 @@ def increments(
     nodes: np.ndarray,
     weights: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return mean and covariance of f(b) and of what each feature adds on K panels of a path.
+    """Return mean and covariance of f(b) and of each feature's increments on K panels of a path.
 
-    They are those of J straight paths together, for each of r rows, from ``start`` to ``stop``,
+    The moments are of J straight paths together, for each of r rows, from ``start`` to ``stop``,
     both (r, J, d). There are as many ``nodes`` (K,) as panels; s of them in a row serve s panels,
     by their ``weights`` (s, s):
 

@@ -37,7 +37,7 @@ class LaplacePosterior(ClassificationPosterior):
 
     ``X`` (m, d) may be a frame, whose column names are kept. ``log_marginal_likelihood`` is
     Laplace's approximation of it; ``mode`` (m,) are the most likely latent values at X. Predictions
-    and attributions are of f, on the scale of log odds; ``label`` says in words of what, for
+    and attributions are of f, on the scale of log odds; ``label`` names the classes, for
     explanations to print.
 
     Examples

@@ -179,7 +179,7 @@ class MixturePosterior(Posterior):
         return self.marginals_at(self.rows("X", X), with_variances)
 
     def marginals_at(self, X: Array, with_variances: bool = True) -> Marginals:
-        """Return what `marginals` does, for checked rows."""
+        """Return the result of `marginals` for checked rows."""
         if self.stack is not None and self.stack.holds(len(X)):
             means, variances = self.stack.moments(to_numpy(X), with_variances)
             return Marginals(self.weights, means, 0.0 * means if variances is None else variances)
@@ -285,7 +285,7 @@ class MixtureBound(Bound):
         return Attributions(distribution, error, names, cov_error)
 
     def _each(self, X: Array) -> list[Attributions]:
-        """Return what each model answers."""
+        """Return the attributions of each model."""
         stack = self.posterior.stack
         if (
             stack is not None
@@ -354,7 +354,7 @@ class MixtureBound(Bound):
 def _mixture(
     parts: list[Attributions], weights: Array, means: Array, mean: Array, uncertainty: str
 ) -> Mixture:
-    """Return the mixture of Gaussian attributions, with its totals as far as they are asked for."""
+    """Return the mixture of Gaussian attributions, with its totals as far as requested."""
     xp = namespace(means)
     if uncertainty == "none":
         return Mixture(weights, means, mean=mean)

@@ -3,8 +3,8 @@
     Cov[f_o(x), f_p(x')] = B_op k(x, x'),      yₙ = f_tₙ(xₙ) + noiseₙ
     L = chol(B_tₙtₘ k(xₙ, xₘ) + diag noise)
 
-The posterior of one task is that of a GP with kernel B_oo k whose covariances with the data are
-multiplied by B_otₙ / B_oo.
+The posterior of one task is the posterior of a GP with kernel B_oo k whose covariances with the
+data are multiplied by B_otₙ / B_oo.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A posterior some of whose inputs are held: f(x) = g(x, c), such as one task of several.
 
-Held inputs do not change along a path, so that attributions of f are those of g by its other
+Held inputs do not change along a path, so that attributions of f are attributions of g to its other
 inputs.
 """
 

@@ -27,7 +27,7 @@ class Rotation:
     """U, D^½ and Λ for a covariance B of outputs and noise variances D.
 
     ``vectors`` are U (P, P), ``scale`` D^½ (P,), ``shares`` Λ (P,), of which only those that are
-    ``kept`` add to some output's variance; ``noise`` is that of the rotated functions.
+    ``kept`` add to some output's variance; ``noise`` is the rotated functions' noise.
     """
 
     vectors: np.ndarray
@@ -58,7 +58,7 @@ class Rotation:
 
 
 def checked_targets(Y: Any, Z: Array, output_names: Sequence[str] | None) -> tuple[Array, Names]:
-    """Return targets (m, P) of the rows Z, and what the outputs are called."""
+    """Return targets (m, P) of the rows Z, and the names of the outputs."""
     if not is_frame(Y) and numbers("Y", Y).ndim == 1:
         raise InvalidInputError(
             "Y: expected targets (m, P), got one dimension; ExactPosterior takes one output"

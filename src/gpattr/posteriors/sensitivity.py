@@ -1,4 +1,4 @@
-"""Sensitivity of a posterior to errors of what it is computed from.
+"""Sensitivity of a posterior to errors of its matrices.
 
 With covariances C with the data and A = LLᵀ, the mean is Cα, α = A⁻¹y, and the covariance
 Σ = P − VVᵀ, V = CL⁻ᵀ. An error δA changes the mean by W δA α to first order, W = VL⁻¹ = CA⁻¹, and
@@ -25,17 +25,17 @@ HIDDEN = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class Sensitivity:
-    """How much a posterior amplifies rounding, and errors of covariances with its data."""
+    """A posterior's amplification of rounding, and of errors of covariances with its data."""
 
     directions: Array  # L⁻¹g, (m, s)
     sketch: Array  # A⁻¹g of some of them, (m, s')
-    scale: float  # what covariances with the data are multiplied by
+    scale: float  # the factor of covariances with the data
     size: float  # the largest variance of a target
     weights: float  # ‖α‖
 
     @classmethod
     def of(cls, L: Array, alpha: Array, column_scale: Array | None) -> Sensitivity:
-        """Return that of a posterior with L (m, m), α (m,) and a scale (m,) or None."""
+        """Return the sensitivity of a posterior with L (m, m), α (m,) and a scale (m,) or None."""
         xp = namespace(L)
         normal = xp.asarray(np.random.default_rng(0).standard_normal((N_DIRECTIONS, len(L))))
         directions = xp.swapaxes(solve_lower_rows(L, normal), 0, 1)
@@ -58,21 +58,21 @@ class Sensitivity:
     def beside(self, alpha: Array) -> Array:
         """Return α and the sketch beside it, (m, 1 + s').
 
-        The sketch is made so small that its errors are hidden by those of α.
+        The sketch is made so small that its errors are hidden by the errors of α.
         """
         return namespace(alpha).concatenate([alpha[None], self._smallness * self.sketch.T]).T
 
     def lengths_from(self, products: Array) -> Array:
-        """Return what `lengths` does, from covariances times the sketch of `beside`, (r, d, s')."""
+        """Return `lengths` from covariances times the sketch of `beside`, (r, d, s')."""
         return (4.0 / (self._smallness or 1.0)) * _largest_root_mean_square(products)
 
     def sketched_lengths(self, cross: Array) -> Array:
-        """Return what `lengths` does, from covariances with the data, (r, d, m), not solved for."""
+        """Return `lengths` from covariances with the data, (r, d, m), not solved for."""
         return 4.0 * _largest_root_mean_square(product(cross, self.sketch))
 
     @property
     def _smallness(self) -> float:
-        """What the sketch is multiplied by beside α; 0 where α is."""
+        """The factor of the sketch beside α; 0 where α is."""
         return HIDDEN * self.weights / (float((self.sketch**2).sum()) ** 0.5 or 1.0)
 
     def longest(self, std: Array) -> Array:

@@ -58,12 +58,12 @@ INDEPENDENT = 1e-12  # of the prior variance at a new input: what f(Z) must leav
 class SparsePosterior(FunctionSpacePosterior):
     """The posterior of f ~ GP(mean, kernel) with q = N(``q_mean``, ``q_cov``) at inducing inputs.
 
-    ``inducing`` (m, d) may be a frame, whose column names are kept. q is that of f(Z), or with
-    ``whitened`` that of v in f(Z) = m₀(Z) + Lv. Its covariance is ``q_cov`` (m, m), or ``q_root``
-    (m, r) with q_cov = q_root q_rootᵀ, which keeps more digits. ``jitter`` is added to the diagonal
-    of k(Z, Z); libraries that add one to it must be matched. ``reference_points`` can serve as
-    baselines, such as ``{"mean": …}`` of the training inputs, which a sparse posterior
-    does not keep.
+    ``inducing`` (m, d) may be a frame, whose column names are kept. q describes f(Z), or with
+    ``whitened`` v in f(Z) = m₀(Z) + Lv. Its covariance is ``q_cov`` (m, m), or ``q_root`` (m, r)
+    with q_cov = q_root q_rootᵀ, which keeps more digits. ``jitter`` is added to the diagonal of
+    k(Z, Z); libraries that add one to it must be matched. ``reference_points`` can serve as
+    baselines, such as ``{"mean": …}`` of the training inputs, which a sparse posterior does not
+    keep.
 
     `SparsePosterior.fit` finds the best q for given data; ``bound`` is then the lower bound of the
     log marginal likelihood. ``whitened_mean`` is the mean of v.
@@ -184,8 +184,8 @@ class SparsePosterior(FunctionSpacePosterior):
     def conditioned(self, X: Array, y: Array, noise: Any) -> SparsePosterior:
         """Return the posterior given more measurements, each an inducing input of its own.
 
-        The process given f at inducing inputs is that of the prior, also at the new ones, so that
-        this is exact.
+        Given f at inducing inputs the process is the prior's, also at the new ones, so that this is
+        exact.
         """
         self.check_range(X, "x")
         result, noise = self, noise_at(self, noise, X)

@@ -5,14 +5,14 @@ K̃U = UΛ + F. For b = D^(−½) c, c a covariance with the data, w = Uᵀb and
 
     cᵀ(K + D)⁻¹c' = wᵀ(1 + Λ)⁻¹w' + ρᵀ(I + K̃)⁻¹ρ',   ρ = b − Uw − F(1 + Λ)⁻¹w
 
-exactly. On what is orthogonal to U, (I + K̃)⁻¹ lies between 1/(1 + μ) and 1, where μ bounds K̃ there;
+exactly. On the complement of U, (I + K̃)⁻¹ lies between 1/(1 + μ) and 1, where μ bounds K̃ there;
 so the second term is taken as h(b·b' − w·w') with h halfway between, and its error is at most
 
     ½(1 − 1/(1 + μ)) ρ² + h(2ρφv + φ²v²),   φ = ‖F(1 + Λ)^(−½)‖,  v = ‖(1 + Λ)^(−½)w‖
 
-and rounding. Nothing is left out, so few eigenvectors suffice: what they do not explain is mostly
-noise. μ is the next eigenvalue, or, if larger, what the trace or the sum of squares of K̃ leaves
-beyond those that are known.
+and rounding. Nothing is left out, so few eigenvectors suffice: the rest is mostly noise. μ is the
+next eigenvalue, or, if larger, what the trace or the sum of squares of K̃ leaves beyond those that
+are known.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ SAFETY = 2.0
 
 @dataclass(frozen=True, eq=False)
 class Spectrum:
-    """``vectors`` U (m, r) and ``values`` Λ (r,), and what they leave.
+    """``vectors`` U (m, r) and ``values`` Λ (r,), and the remainder.
 
     ``root`` is D^(−½), (m,); ``rest`` is μ, (r + 1,), after as many eigenvectors, and
     ``residual`` φ², likewise.
@@ -97,7 +97,7 @@ class Spectrum:
         return len(self.values)
 
     def truncated(self, rank: int) -> Spectrum:
-        """Return the same with fewer eigenvectors."""
+        """Return the spectrum with fewer eigenvectors."""
         return Spectrum(
             self.root,
             self.vectors[:, :rank],

@@ -103,7 +103,7 @@ class Stack:
         return means, self._variances(self._solved(k)) if with_variances else None
 
     def slopes(self, X: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Return what `Posterior.slopes` does for all models, (K, n) and (K, n, d)."""
+        """Return the result of `Posterior.slopes` for all models, (K, n) and (K, n, d)."""
         Z, r2 = self.posteriors[0].inputs, self._distances(X)
         k, h = self._values(r2), np.empty_like(r2)
         for unit, models in self.families:
@@ -150,7 +150,7 @@ class Stack:
         return np.maximum(prior - np.einsum("knm,knm->kn", T, T), 0.0)
 
     def serves(self, operator: Any, evaluation: Evaluation) -> bool:
-        """Return whether an operator is asked for that a stack has formulas of."""
+        """Return whether a stack has formulas of this operator and evaluation."""
         return (
             type(operator) is IntegratedGradients
             and len(operator.points) == 1
@@ -236,7 +236,7 @@ class Stack:
         prior_error: np.ndarray,
         reach: np.ndarray,
     ) -> Attributions:
-        """Return what one model says, with its errors as `FunctionSpaceBound` has them."""
+        """Return the attributions of one model, with errors as in `FunctionSpaceBound`."""
         posterior, alpha = self.posteriors[k], self.alpha[k]
         sensitivity, (n, d, m) = posterior.sensitivity, cross.shape
         mean = cross @ alpha + 0.0

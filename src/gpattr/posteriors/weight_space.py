@@ -60,7 +60,7 @@ from gpattr.posteriors.bound import (
 )
 from gpattr.posteriors.given import checked_mean, matrix, noise_at, root_of, updated_root
 
-WELL_CONDITIONED = 1e3  # where rounding of the weights is no more than that of their sum
+WELL_CONDITIONED = 1e3  # where rounding of the weights is no more than rounding of their sum
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -71,8 +71,8 @@ class WeightSpacePosterior(Posterior):
     keeps more digits: ``root`` R (p, r) with S = RRᵀ, or ``precision_factor`` L, lower triangular
     with S⁻¹ = LLᵀ. ``mean`` is a known prior mean. ``feature_names`` are the columns of the frame
     it was trained on, ``reference_points`` points that can serve as baselines, such as
-    ``{"mean": …}`` of the training inputs. ``condition`` is the condition number of what the root
-    and the weights were computed from: rounding is amplified by it. ``weights_error`` is a bound on
+    ``{"mean": …}`` of the training inputs. ``condition`` is the condition number of the matrix
+    behind the root and the weights: rounding is amplified by it. ``weights_error`` is a bound on
     the length of the error of the weights beyond that.
 
     Examples
@@ -249,13 +249,13 @@ class WeightSpacePosterior(Posterior):
 
     @property
     def ill_conditioned(self) -> bool:
-        """Whether rounding of the weights is more than that of their sum."""
+        """Whether rounding of the weights is more than rounding of their sum."""
         length = float((self.weights**2).sum()) ** 0.5
         return max(self.condition, self.weights_error / (EPS * length or 1.0)) > WELL_CONDITIONED
 
     @property
     def rounding(self) -> float:
-        """What rounding makes of a variance, relative to it.
+        """The rounding of a variance, relative to the variance.
 
         Of a mean it is relative to the lengths of functions and weights.
         """
@@ -373,7 +373,7 @@ class WeightSpaceBound(Bound):
 
     @property
     def method(self) -> str:
-        """How the outputs are evaluated, in words."""
+        """The method of the outputs, in words."""
         of_mean = frozenset() if self.mean_formulas is None else self.mean_formulas.methods
         return " + ".join(sorted({self.chosen.method} | of_mean))
 
@@ -391,7 +391,7 @@ class WeightSpaceBound(Bound):
     def _covariances(
         self, operator: Operator, X: Array, F: Array
     ) -> tuple[Array | None, Array, Array]:
-        """Return covariances if they are asked for, variances, and a bound on their errors."""
+        """Return covariances on request, variances, and a bound on their errors."""
         posterior, xp, p = self.posterior, namespace(X), F.shape[2]
         V = posterior.half(F.reshape(-1, p)).reshape(*F.shape[:2], -1)
         error = xp.zeros(len(X))
@@ -457,7 +457,7 @@ class WeightSpaceBound(Bound):
         return result
 
     def sample(self, X: Array, n: int, random_state: RandomLike) -> np.ndarray:
-        """Return n draws at all rows together, (n, rows, q): those of n draws of the weights."""
+        """Return n draws at all rows together, (n, rows, q), from n draws of the weights."""
         posterior, xp = self.posterior, namespace(X)
         posterior.basis.check_rows("X", X)
         q, p = self.operator.size(X.shape[1]), len(posterior.basis)

@@ -1,4 +1,4 @@
-"""Wrappers: posteriors of g as ones of f(x) = g(u(x)), and outputs that are sums of those of g."""
+"""Wrappers: posteriors of g as posteriors of f(x) = g(u(x)), and sums of g's outputs."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def check_wrapped(posterior: Posterior) -> None:
 
 @dataclass(frozen=True, eq=False)
 class LinearBound(Bound):
-    """Outputs that are sums of those of an ``inner`` bound operator: Gᵀ𝒜 for ``matrix`` G (Q, q).
+    """Sums of the outputs of an ``inner`` bound operator: Gᵀ𝒜 for ``matrix`` G (Q, q).
 
     Rows go through ``units`` first, if there are any.
     """

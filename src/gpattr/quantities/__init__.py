@@ -1,4 +1,4 @@
-"""Quantities: what else can be explained of a model than its prediction."""
+"""Quantities of a model to explain besides its prediction."""
 
 from gpattr.quantities.acquisition import Acquisition
 from gpattr.quantities.base import MomentQuantity, Quantity

@@ -22,7 +22,7 @@ class Acquisition(Quantity):
     A function of PyTorch takes the rows (n, d), float64, and returns one number for each, (n,),
     which does not depend on the other rows. Rows have the columns that the model was trained on, in
     their units. An acquisition function is asked about one candidate at a time (q = 1).
-    ``name`` is what it is called in tables and pictures.
+    ``name`` is its name in tables and pictures.
 
     Examples
     --------
@@ -55,7 +55,7 @@ class Acquisition(Quantity):
             return self._checked(self._ask(rows), len(rows))
 
     def gradient(self, X: np.ndarray) -> np.ndarray:
-        """Return its gradient at the rows of X, (n, d), by automatic differentiation."""
+        """Return the function's gradient at the rows of X, (n, d), by automatic differentiation."""
         import torch
 
         rows = self._rows(X).requires_grad_(True)

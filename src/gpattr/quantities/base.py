@@ -29,14 +29,14 @@ class Quantity(Checked, ABC):
 
     @abstractmethod
     def words(self, what: str) -> str:
-        """Return its name, for a model that predicts ``what``: "predicted price"."""
+        """Return the quantity's name, for a model that predicts ``what``: "predicted price"."""
 
 
 class MomentQuantity(Quantity):
     """A function q(μ, σ) of the mean and the standard deviation of a prediction.
 
-    ``over_models`` says what it is for a mixture of models: that of the mixture's own mean and
-    standard deviation, ``"moments"``; the ``"mean"`` of those of the models, for an expectation; or
+    ``over_models`` names its value for a mixture of models: q of the mixture's own mean and
+    standard deviation, ``"moments"``; the ``"mean"`` of the models' values, for an expectation; or
     the logarithm of the mean of their exponentials, ``"log mean"``.
 
     ``of_mean`` says that it depends on the mean, and not on the standard deviation alone;

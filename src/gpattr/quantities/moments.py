@@ -100,7 +100,7 @@ class _ConfidenceBound(MomentQuantity):
 
 
 class UpperConfidenceBound(_ConfidenceBound):
-    """q = μ + κσ, for ``kappa`` κ of 0 or more: what to maximise.
+    """q = μ + κσ, for ``kappa`` κ of 0 or more: to be maximised.
 
     Examples
     --------
@@ -118,7 +118,7 @@ class UpperConfidenceBound(_ConfidenceBound):
 
 
 class LowerConfidenceBound(_ConfidenceBound):
-    """q = μ − κσ, for ``kappa`` κ of 0 or more: what to minimise.
+    """q = μ − κσ, for ``kappa`` κ of 0 or more: to be minimised.
 
     Examples
     --------

@@ -38,7 +38,7 @@ def content(
     indices: Mapping[str, SobolIndices] | None = None,
     counterfactuals: Mapping[str, Sequence[Placed]] | None = None,
 ) -> dict[str, Any]:
-    """Return what all classes or outputs share, and what each has.
+    """Return the report's content: shared by all classes or outputs, and of each.
 
     Long arrays are base64 of float32, row by row.
     """
@@ -131,7 +131,7 @@ def _output(
 def _whole(
     level: float, curves: Sequence[Dependence], indices: SobolIndices | None
 ) -> dict[str, Any]:
-    """Return what one class or output has of the function as a whole."""
+    """Return the content on the function of one class or output as a whole."""
     return {
         "curves": [curve_content(curve, level) for curve in curves],
         "indices": None if indices is None else indices_content(indices, level),

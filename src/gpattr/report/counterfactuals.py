@@ -1,4 +1,4 @@
-"""Counterfactuals in the report: the rows they belong to, and what the page says of them."""
+"""Counterfactuals in the report: their rows, and their content for the page."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _option(one: Counterfactual, level: float) -> dict[str, Any]:
 
 
 def _value(value: Any) -> float | str:
-    """Return a number, or what else it is as text."""
+    """Return a number, or another value as text."""
     number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
     return float(value) if number else str(value)
 

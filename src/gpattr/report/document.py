@@ -61,9 +61,9 @@ def write_report(
 ) -> None:
     """Write a self-contained HTML report, completely or not at all.
 
-    ``explanation`` may be that of several classes or outputs, {name: explanation}, among which the
+    ``explanation`` may be of several classes or outputs, {name: explanation}, among which the
     reader can choose; so may ``importance``, the result of `Explainer.importance`, ``dependence``,
-    an average curve of `Explainer.dependence` or a list of those of different features, and
+    an average curve of `Explainer.dependence` or a list of curves of different features, and
     ``indices``, the result of `gpattr.sobol_indices`. ``counterfactuals``, one of
     `Explainer.counterfactual` or a list of them, are shown with the rows that they are of, and set
     the sliders; several targets for a row are several of them.
@@ -72,10 +72,9 @@ def write_report(
     that fit in a page (`what_if`), what-if sliders. ``held_out`` of a `TableModel` adds the
     held-out performance. ``measured`` (n,) are the observed targets of the rows, NaN where unknown,
     or the labels of their classes, "" where unknown; ``notes`` are shown at the top of the page,
-    ``opening``, what a reader must know before anything else, above them, and ``data_name``, such
-    as that of a file, beside the title. ``selected_row`` is the position of
-    the row to show first, by default the first with a counterfactual, or else the one farthest from
-    the baseline.
+    ``opening``, the most important notes, above them, and ``data_name``, such as a file's, beside
+    the title. ``selected_row`` is the position of the row to show first, by default the first with
+    a counterfactual, or else the one farthest from the baseline.
 
     Examples
     --------
@@ -158,7 +157,7 @@ def _check_notes(name: str, notes: Any) -> None:
 
 
 def _check_explainer(explainer: Any, explanation: Any) -> None:
-    """Refuse what is not an explainer, and that of several outputs for a single explanation."""
+    """Refuse other objects, and an explainer of several outputs for a single explanation."""
     if explainer is None:
         return
     if not isinstance(explainer, Explainer):
@@ -235,7 +234,7 @@ def _first_shown(
 ) -> int:
     """Return the row of the first counterfactual of the first output.
 
-    If it has none, the row whose prediction is farthest from that of the baseline.
+    If it has none, the row whose prediction is farthest from the baseline's.
     """
     name, ex = next(iter(outputs.items()))
     for _, rows in changes.get(name, ()):

@@ -81,7 +81,7 @@ def _packed(model: dict[str, Any]) -> dict[str, Any]:
 def _mixture(
     explainer: Explainer, ex: Explanation, parts: list[tuple[float, Posterior]]
 ) -> dict[str, Any] | str:
-    """Return a mixture: what its models share, and under "models" what each has of its own."""
+    """Return a mixture: its models' shared arrays, and under "models" each one's own."""
     models: list[dict[str, Any]] = []
     for _, posterior in parts:
         model = _model(explainer, ex, posterior)
@@ -104,7 +104,7 @@ def _mixture(
 
 
 def slider_model(explainer: Explainer, ex: Explanation) -> dict[str, Any] | str:
-    """Return the same with arrays of numbers, those called `ARRAYS`, instead of text.
+    """Return the model with the arrays called `ARRAYS` as numbers instead of text.
 
     Mixtures are not among them.
     """
@@ -229,7 +229,7 @@ def _terms(kernel: Kernel, d: int) -> list[dict[str, Any]] | None:
             else:
                 shape = {"alpha": inner.alpha} if isinstance(inner, RationalQuadratic) else {}
                 leaves.append({"kind": kind, "inverse": inverse.tolist()} | shape)
-        if precision.any() or (linear and not leaves):  # a path of factors alone is that of g = 1
+        if precision.any() or (linear and not leaves):  # a path of factors alone has g = 1
             gaussian = {"kind": "squared_exponential", "inverse": np.sqrt(precision).tolist()}
             leaves.insert(0, gaussian)
         terms.append({"variance": variance, "leaves": leaves, "factors": linear})
@@ -295,7 +295,7 @@ def _columns(d: int, encoder: Any) -> list[dict[str, Any]]:
 
 
 def _variances(posterior: FunctionSpacePosterior) -> dict[str, Any]:
-    """Return what variances need: w, and the noise from which L follows; or L and R.
+    """Return the arrays for variances: w, and the noise from which L follows; or L and R.
 
     Too large an L is left out, and so are variances.
     """

@@ -21,7 +21,7 @@ WANTED = "a gpattr Dependence, a list of them, or None"
 
 
 def by_output(argument: str, given: Any, outputs: Sequence[str], one: Callable[[Any], Any]) -> Any:
-    """Return what is ``given`` by output, {name: one(…)}; without names it is of a single one."""
+    """Return the parts ``given`` by output, {name: one(…)}; without names, of a single output."""
     if given is None:
         return {}
     named = isinstance(given, Mapping)
@@ -35,7 +35,7 @@ def by_output(argument: str, given: Any, outputs: Sequence[str], one: Callable[[
 
 
 def curves_of(given: Any, features: Sequence[str]) -> tuple[Dependence, ...]:
-    """Return the curves of one output, each of another feature; refuse what is none."""
+    """Return the curves of one output, each of another feature; refuse anything else."""
     if isinstance(given, Dependence):
         curves: tuple[Any, ...] = (given,)
     elif isinstance(given, Sequence) and not isinstance(given, (str, bytes)):
@@ -72,7 +72,7 @@ def curves_of(given: Any, features: Sequence[str]) -> tuple[Dependence, ...]:
 
 
 def indices_of(given: Any) -> SobolIndices:
-    """Return the indices of one output; refuse what is none."""
+    """Return the indices of one output; refuse anything else."""
     if not isinstance(given, SobolIndices):
         raise InvalidInputError(
             f"indices: expected gpattr SobolIndices, or None, got a {type(given).__name__}"

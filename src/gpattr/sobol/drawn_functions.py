@@ -1,4 +1,4 @@
-"""A posterior as finitely many functions with normal weights, and what these leave out.
+"""A posterior as finitely many functions with normal weights, and the remainder.
 
     f = m + Σⱼ ξⱼ gⱼ + r,     ξ ~ N(0, I),     g(x) = L⁻¹ C(X_M, x),     LLᵀ = C(X_M, X_M)
 
@@ -87,11 +87,11 @@ class DrawnFunctions:
 
 @dataclass(frozen=True, eq=False)
 class KernelFunctions(DrawnFunctions):
-    """The same for a posterior in function space: m and g are sums of kernels.
+    """Drawn functions of a posterior in function space: m and g are sums of kernels.
 
     m(x) = prior mean + k(x, Z) α and C(x, X_M) = k(x, X_M) − k(x, Z) U, so that values at a row
-    cost a product, and no solution of triangular systems. ``inner`` is what the kernel's inputs are
-    the inputs of, ``weights`` (m, 1 + M) are those of k(x, Z).
+    cost a product, and no solution of triangular systems. ``inner`` is the posterior whose inputs
+    the kernel has, ``weights`` (m, 1 + M) are the weights of k(x, Z).
     """
 
     inner: FunctionSpacePosterior

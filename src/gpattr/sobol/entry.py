@@ -42,7 +42,7 @@ def sobol_indices(
     feature_names: Sequence[str] | None = None,
     target_name: str | None = None,
 ) -> SobolIndices:
-    """Return which features the variance of a model's function comes from, with its posterior.
+    """Return the features' shares of the variance of a model's function, with their posterior.
 
     For a classifier f is the log odds of a class.
 
@@ -68,7 +68,7 @@ def sobol_indices(
     feature_names : sequence of str, optional
         The names of the columns of a model that was trained on an array.
     target_name : str, optional
-        What is predicted.
+        The name of the predicted quantity.
 
     Examples
     --------
@@ -116,7 +116,7 @@ def one_output(posterior: Posterior, output: str | None) -> tuple[Posterior, str
 
 
 def pairs_of(players: Names, pairs: Any) -> list[tuple[int, int]]:
-    """Return the pairs of players that are asked for, as positions in increasing order."""
+    """Return the requested pairs of players, as positions in increasing order."""
     if isinstance(pairs, (bool, np.bool_)):
         return [pair for pair in all_pairs(len(players)) if pairs and pair[0] != pair[1]]
     chosen = check_pairs(pairs, players)
@@ -164,7 +164,7 @@ def varying_effects(
     found = effects_of(posterior, inputs, needed, n_draws, generator)
     if needed == subsets:
         return found
-    # The last column, of zeros, is that of subsets in which nothing varies.
+    # The last column, of zeros, is for subsets in which nothing varies.
     places = [needed.index(reduced(subset)) if reduced(subset) else -1 for subset in subsets]
 
     def spread(array: Array) -> Array:
@@ -194,7 +194,7 @@ def effects_of(
     generator: np.random.Generator,
     share: float = 1.0,
 ) -> Effects:
-    """Return V_S by the best method; of a mixture, the mixture of what its models have.
+    """Return V_S by the best method; of a mixture, the mixture of its models' V_S.
 
     A model of a mixture gets its ``share`` of the work.
     """

@@ -1,7 +1,7 @@
 """Sobol indices as results: shares of the variance of a function, with their posterior.
 
 `Effects` are the variances of conditional expectations that engines compute; `SobolIndices` makes
-ratios of them, `SobolPairs` those of two players together, Sᵢⱼ = (Vᵢⱼ − Vᵢ − Vⱼ)/V.
+ratios of them, `SobolPairs` ratios of two players together, Sᵢⱼ = (Vᵢⱼ − Vᵢ − Vⱼ)/V.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ class SobolIndices(StoredResult):
     ``plug_in_total``: the indices of the posterior mean function. These ignore that f is uncertain.
     The intervals do not contain the uncertainty of hyperparameters, unless the model is a mixture.
 
-    ``quantity`` says what varies, ``inputs`` how the features are distributed, ``pairs_known``
-    which pairs were asked for, as positions. A feature is a player by itself; a group of features
-    is one player, under the name of the group.
+    ``quantity`` names the varying function, ``inputs`` the features' distributions, ``pairs_known``
+    the requested pairs, as positions. A feature is a player by itself; a group of features is one
+    player, under the name of the group.
 
     Examples
     --------
@@ -142,7 +142,7 @@ class SobolIndices(StoredResult):
 
     @property
     def error(self) -> Array:
-        """The numerical error of each posterior mean, (P,): that of first order or total.
+        """The numerical error of each posterior mean, (P,), of first order or total.
 
         It is the larger one of both, an error of ``method``, and not the posterior spread.
         """
@@ -320,7 +320,7 @@ class Ratios:
 
         q ≈ (Σ_S c_S V_S)/E V − (Σ_S c_S E V_S)(V − E V)/(E V)²,
 
-    whose mean is known, since that of V_S is; what is left of the draws is of second order.
+    whose mean is known, since the mean of V_S is; the rest of the draws is of second order.
     """
 
     mean: Array
@@ -337,7 +337,7 @@ class Ratios:
     def of(cls, effects: Effects, whole: Subset, rows: list[dict[Subset, float]]) -> Ratios:
         """Return the ratios of sums, each {subset: coefficient}; the empty subset has no variance.
 
-        Errors of replicates, where there are any, are those of ratios, and otherwise bounds.
+        Errors are those of the replicates' ratios, where there are any, and otherwise bounds.
         """
         place = {subset: k for k, subset in enumerate(effects.subsets)}
         W = np.zeros((len(place), len(rows)))

@@ -9,7 +9,7 @@ Variances of the posterior mean, αᵀQ_Sα, also come in twice the digits of fl
 The coefficients α are squared, and with them the rounding of Q_S: with little noise α is large, and
 nothing is left. But Q_S is the product over features of VⱼᵀVⱼ, with the sections Vⱼ at the nodes of
 a rule. Computed without rounding from these, αᵀQ_Sα is the integral of the square of a function
-whose values are rounded, Σ αᵢ∏V: its error is that of predictions, 2ε‖Σ|α|k‖‖μ_S‖.
+whose values are rounded, Σ αᵢ∏V: its error is the predictions' error, 2ε‖Σ|α|k‖‖μ_S‖.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def node_forms(
     generator: np.random.Generator,
     share: float = 1.0,
 ) -> list[Form]:
-    """Return V_S for subsets of players by values at nodes; ``share`` is that of the work."""
+    """Return V_S for subsets of players by values at nodes, with a ``share`` of the work."""
     m, inputs, T = len(state.data), state.sections.inputs, len(state.sections.terms.terms)
     sites, k = m + sum(map(len, state.groups)), max(len(subsets), 1)
     count = _count(k * (m * m + 20.0 * T * sites), share)
@@ -87,7 +87,7 @@ def _form(
     prior = sections.variance(free) - sections.variance(frozenset())
     variance = state.posterior.condition_number**0.5 * EPS * sections.variance(free)
     error += 2.0 * EPS * rounding * H[0, 0] ** 0.5
-    # Draws are those of functions about the mean: their forms err as it does, and their trace too.
+    # Draws are of functions about the mean: their forms err as it does, and their trace too.
     return Form(H, max(prior - explained, 0.0), float(error), scatter + variance, float(error))
 
 
@@ -282,7 +282,7 @@ class _Sums:
         return Squares(V, error + left * rounded)
 
     def _add(self, s: int, t: int, alpha: Array, rows: slice) -> None:
-        """Add what rows of the tables of two terms contribute."""
+        """Add the contribution of rows of the tables of two terms."""
         members = self.sections.inputs.members
         left, right = self.slices[s], self.slices[t]
         ones = DoubleDouble.of(np.ones((len(alpha), len(self.alpha))))

@@ -40,7 +40,7 @@ def product_effects(
     """Return the effects of subsets of players.
 
     None where the kernel is no sum of products, or of so many that other ways are quicker.
-    ``share`` is that of the quasi-random points which one model of a mixture gets: its weight.
+    ``share`` is the part of the quasi-random points for one model of a mixture: its weight.
     """
     subsets = tuple(tuple(subset) for subset in subsets)
     weights, states = [], []
@@ -63,7 +63,7 @@ def product_effects(
 def _mixture(
     parts: list[Effects], weights: Array, states: list[Conditioning], generator: np.random.Generator
 ) -> Effects:
-    """Return the effects of a mixture of posteriors, whose mean function is that of all of them."""
+    """Return the effects of a mixture of posteriors, whose mean function is the mean of theirs."""
     subsets = parts[0].subsets
     plug_in, error = mixture_squares(states, weights, subsets, generator)
     draws = np.concatenate([part.draws for part in parts])
@@ -166,7 +166,7 @@ def _forms(
 
 
 def _poor(form: Form, whole: float) -> bool:
-    """Return whether rounding affects what is unknown, and draws, of a function's variance."""
+    """Return whether rounding affects the unknown part, or draws, of a function's variance."""
     H = form.matrix
     spread = float(4.0 * (H[0, 1:] ** 2).sum() + 2.0 * (H[1:, 1:] ** 2).sum()) ** 0.5
     drawn = max(TOLERATED * whole, SPREAD * spread)

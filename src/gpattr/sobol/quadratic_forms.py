@@ -5,7 +5,7 @@ With coefficients a of sections at points Z, f = Σ aᵢ k(·, zᵢ) and Q_S = �
     ∫f_S² = aᵀQ_S a,      E∫f_S² − ∫μ_S² = q_S − tr(B Q_S)
 
 Sums of products add the same over pairs of terms. Q_S is formed in tiles of rows, for all subsets
-of players together; leave-one-out products are those of the players before and after.
+of players together; leave-one-out products multiply the players before and after.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ Tile = TypeVar("Tile", "Array | None", DoubleDouble)
 
 @dataclass(frozen=True, eq=False)
 class Form:
-    """V_S as a quadratic form: with c = (1, ζ), cᵀHc, and the expectation of what is not drawn.
+    """V_S as a quadratic form: with c = (1, ζ), cᵀHc, and the expectation of the remainder.
 
     ``matrix`` H (1 + q, 1 + q): first the mean, then loadings, of which the last belong to the
-    trend. ``unknown`` is E[V_S] − V_S(μ) without that of the trend. ``error`` is that of V_S(μ),
-    the first entry of H, ``unknown_error`` that of ``unknown``, ``draw_error`` that of the draws.
+    trend. ``unknown`` is E[V_S] − V_S(μ) without the trend's. ``error`` is the error of V_S(μ), the
+    first entry of H, ``unknown_error`` of ``unknown``, ``draw_error`` of the draws.
     """
 
     matrix: Array
@@ -211,7 +211,7 @@ class _Forms:
                 self._contract(i, rows, tile)
 
     def _add(self, tiles: Array, s: int, t: int, rows: slice) -> None:
-        """Add to the tiles of Q_S what a pair of terms contributes, twice for two different ones.
+        """Add the contribution of a pair of terms to the tiles of Q_S, twice for different ones.
 
         Q_S is not symmetric then, but the forms of its symmetric part are the same.
         """

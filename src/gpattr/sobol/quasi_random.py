@@ -1,9 +1,9 @@
 """Variances of conditional expectations by quasi-random integration, for any posterior.
 
 With f = m + Σⱼ ξⱼgⱼ + r (`DrawnFunctions`) each V_S is a quadratic form in (1, ξ), whose matrix is
-one integral over the inputs (`Slice`), plus what r adds to it (`Plan.traces`). The integrals are
+one integral over the inputs (`Slice`), plus the share of r (`Plan.traces`). The integrals are
 averages over the rows of independently scrambled Sobol' sequences, and the scatter between these is
-the error. Draws of ξ give those of V_S; of r only the expectation is added, and so the spread is
+the error. Draws of ξ give draws of V_S; of r only the expectation is added, and so the spread is
 too small by the share of r, at most `drawn_functions.LEFT` unless that takes too many functions.
 
 A `Slice` is a rule over the features of a subset, at every row of the others. With nodes t_k and
@@ -68,7 +68,7 @@ def quasi_random_effects(
 ) -> Effects:
     """Return V_S for subsets S of the players, with a numerical error that is estimated.
 
-    ``share`` is that of the work which one model of a mixture gets: its weight. A model with little
+    ``share`` is the part of the work for one model of a mixture: its weight. A model with little
     weight has few replicates, whose scatter tells its error only together with other models'
     (`pooled_scatter`).
     """
@@ -83,7 +83,7 @@ def quasi_random_effects(
     for replicate in range(replicates):
         slices = [Slice.of(inputs, own, replicate, generator) for own in plan.evaluated]
         own, _ = integrated(plan, slices, inputs, functions, share * WORK, generator)
-        # Most of V_S is that of the mean, which is quicker to evaluate: it gets more rows.
+        # Most of V_S comes from the mean, which is quicker to evaluate: it gets more rows.
         mean, count = integrated(plan, slices, inputs, alone, share * MEAN_WORK, generator)
         own[:, 0, 0] = mean[:, 0, 0]
         plug_in[replicate] = mean[:, 0, 0]
@@ -99,7 +99,7 @@ def quasi_random_effects(
         subsets,
         plug_in.mean(axis=0),
         centre,
-        # The forms have the expectation of what is drawn; the remainder is that of r.
+        # The forms have the expectation of what is drawn; the remainder is r's.
         draws + (centre - np.einsum("kii->k", forms)),
         np.maximum(scatter(plug_in), scatter(expected)) + rounding,
         f"quasi-random integration ({points:,} points)",
@@ -152,7 +152,7 @@ def rest(
     generator: np.random.Generator,
     share: float = 1.0,
 ) -> Array:
-    """Return what r adds to the expectation of V_S, (k,)."""
+    """Return the share of r in the expectation of V_S, (k,)."""
     n = 2 ** int(np.log2(max(share * LEFT_POINTS // (2 + 2 * len(plan.evaluated)), 8)))
     return plan.traces(functions.left(plan.points(inputs, n, generator)))
 
@@ -170,7 +170,7 @@ def quadratic(weights: Array, forms: Array) -> Array:
 def rounding_of(
     posterior: Posterior, inputs: Inputs, V: float, generator: np.random.Generator
 ) -> float:
-    """Return what rounding makes of V, the variance of a function that may be far from zero."""
+    """Return the rounding of V, the variance of a function that may be far from zero."""
     mean = mean_function(posterior, inputs.n_columns)(inputs.points(256, generator))
     return 64 * EPS * float((mean**2).mean() * max(V, 0.0)) ** 0.5
 
@@ -275,7 +275,7 @@ def slice_rule(distribution: Distribution, order: int) -> tuple[Array, Array] | 
 
 @dataclass(frozen=True)
 class ExchangePlan:
-    """Which subsets are evaluated: each of ``evaluated`` serves itself and its complement.
+    """The subsets to evaluate: each of ``evaluated`` serves itself and its complement.
 
     ``readings`` are (place among ``evaluated``, whether it is the complement) for each of
     ``subsets``; a place of −1 is the set of all players.
@@ -299,7 +299,7 @@ class ExchangePlan:
         return cls(found, tuple(evaluated), tuple(readings))
 
     def read(self, whole: Array, parts: list[Array], ends: list[Array]) -> Array:
-        """Return V_S of all subsets from V, and V_S and V − V_−S of those that were evaluated."""
+        """Return V_S of all subsets from V, and V_S and V − V_−S of the evaluated ones."""
         found = [
             whole if place < 0 else whole - ends[place] if complement else parts[place]
             for place, complement in self.readings

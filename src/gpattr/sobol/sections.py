@@ -9,9 +9,9 @@ rest. With the posterior covariance C and e = C_MM + nugget = ΛΛᵀ
 
     f = μ + C(·, sites)Λ⁻ᵀζ + rest,    ζ ~ N(0, I)
 
-Sites are quasi-random points, and averages E[f | x_i] over all features but those of one player,
-which decide about first-order indices. The rest enters variances by its expectation: means over
-draws are exact for any sites, the spread is a little too small.
+Sites are quasi-random points, and averages E[f | x_i] over all features but one player's, which
+decide about first-order indices. The rest enters variances by its expectation: means over draws are
+exact for any sites, the spread is a little too small.
 """
 
 from __future__ import annotations

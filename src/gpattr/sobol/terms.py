@@ -61,7 +61,7 @@ class Terms:
 
     @cached_property
     def seen(self) -> Array:
-        """Which term sees which feature, (T, D)."""
+        """A mask of the features that each term sees, (T, D)."""
         return np.array([[self._sees(t, j) for j in range(len(self.columns))] for t in self.terms])
 
     def _sees(self, term: ProductTerm, j: int) -> bool:

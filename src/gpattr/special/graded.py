@@ -17,7 +17,7 @@ from gpattr._core.array import Array, namespace
 from gpattr._core.memory import blocks
 from gpattr.special.quadrature import gauss_legendre
 
-ORDER, CHECK_ORDER = 12, 8  # nodes a panel, and those of the second rule
+ORDER, CHECK_ORDER = 12, 8  # nodes a panel, of the rule and of the second rule
 SINGULAR_ORDER, SINGULAR_CHECK_ORDER = 20, 16  # where some function is not smooth to one side
 POWER = 5
 DEEPEST = 40  # halvings: 2⁻⁴⁰ = 1e-12 of the path

@@ -41,7 +41,7 @@ def shared_rule(length: float, *, gaussian: bool) -> tuple[Array, Array]:
 class GradedNodes(NamedTuple):
     """Nodes s = centre + v on graded panels, (F, k) each, of the paths ``owner`` (F,).
 
-    ``weights`` are those of −ln s.
+    ``weights`` belong to −ln s.
     """
 
     owner: Array
@@ -56,7 +56,7 @@ class GradedNodes(NamedTuple):
 
 
 class Grading(NamedTuple):
-    """How finely paths are cut: nodes a panel, the first distance, and octaves towards s = 0."""
+    """Grading of paths: nodes a panel, the first distance, and octaves towards s = 0."""
 
     order: int
     finest: float
@@ -78,7 +78,7 @@ def graded_nodes(
 ) -> GradedNodes:
     """Return panels of P paths graded towards s = 0 and ``centre`` (P,) in [0, 1].
 
-    ``length`` (P,) is that of the path and ``distance`` (P,) that of the closest approach, in
+    ``length`` (P,) is the path's length and ``distance`` (P,) its closest approach, in
     length-scales: the kernel is smooth at smaller scales. ``more`` are further positions in [0, 1]
     to which panels are graded.
     """
@@ -185,7 +185,7 @@ def log_panels(panels: int) -> tuple[Array, Array]:
 def interpolatory_weights(order: int) -> Array:
     """Return weights of ∫₀¹ (−ln s) f(s) ds at the Gauss–Legendre nodes of this order.
 
-    Exact for polynomials of degree order − 1: those of Lagrange, in terms of Legendre polynomials.
+    Exact for polynomials of degree order − 1: Lagrange's weights, in terms of Legendre polynomials.
     """
     x, w = unit_rule(order)
     s, v = _gauss(order)

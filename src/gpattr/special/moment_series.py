@@ -4,8 +4,8 @@ About the middle of the path, with G = exp(−(β + c)/2) and s = t − ½,
 
     Jₖ = G ∫₀¹ tᵏ exp(−a t²/2) exp(−β s) dt = G (P(β²) + β Q(β²)),
 
-where the coefficients of P and Q, ∫ tᵏ exp(−a t²/2) (±s)ʲ/j! dt, depend on the row alone. Those of
-P are positive and those of Q have one sign, so nothing cancels but a factor of exp(a/2).
+where the coefficients of P and Q, ∫ tᵏ exp(−a t²/2) (±s)ʲ/j! dt, depend on the row alone. P's are
+positive and Q's have one sign, so nothing cancels but a factor of exp(a/2).
 
 NumPy's exponential takes 5 ns without AVX-512, a product 0.3 ns: a rule of eleven nodes, each an
 exponential, takes three times as long.
@@ -76,7 +76,7 @@ def series(
 
 @lru_cache(maxsize=8)
 def _coefficients(bound: float, terms: int) -> np.ndarray:
-    """Return what exp(−a t²/2) at the nodes is multiplied by for P and Q of J₀ and J₁, (N, 4T)."""
+    """Return the factors of exp(−a t²/2) at the nodes for P and Q of J₀ and J₁, (N, 4T)."""
     t, w = gauss_legendre(NODES)
     s, scale = t - 0.5, [bound ** (k - k % 2) / math.factorial(k) for k in range(2 * terms)]
     powers = np.stack([w * (-s) ** k * scale[k] for k in range(2 * terms)])

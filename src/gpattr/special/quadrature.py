@@ -82,7 +82,7 @@ def integrate(
 
     ``f`` maps nodes (T,) to values (T, ...). The number of panels doubles until three successive
     rules agree to ``tolerance`` relative to ∫|f|, or ``max_panels`` is reached. The error, of the
-    shape of the value, is the difference of the last two rules (so that of the coarser one) plus
+    shape of the value, is the difference of the last two rules (so the coarser one's error) plus
     the rounding of the sum; where the tolerance is not met it is correspondingly large.
 
     Examples

@@ -1,4 +1,4 @@
-"""Columns of a table: numbers, categories and dates, and those that are left out."""
+"""Columns of a table: numbers, categories, dates, and omitted columns."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Columns:
         return Encoder(self.names, dict(self.categories), dates=dict(self.dates))
 
     def to_content(self) -> dict[str, Any]:
-        """Return it as JSON values, without the notes."""
+        """Return the columns as JSON values, without the notes."""
         return {
             "names": list(self.names),
             "categories": {name: list(labels) for name, labels in self.categories.items()},
@@ -100,7 +100,7 @@ class Columns:
 
     @classmethod
     def of_content(cls, content: Any) -> Columns:
-        """Return what `to_content` wrote; older files have names, categories and target only."""
+        """Return `to_content`'s columns; older files have names, categories and target only."""
         if not isinstance(content, Mapping):
             raise InvalidInputError(
                 f"content: expected what Columns.to_content returns, got a {type(content).__name__}"
@@ -129,7 +129,7 @@ class Columns:
         strict: bool = False,
         source: str = "table",
     ) -> Columns:
-        """Decide what each column of a table is, with `notes` on it; with ``strict``, fail instead.
+        """Decide each column's kind in a table, with `notes` on it; with ``strict``, fail instead.
 
         Columns that are empty, almost empty or identifiers are left out, rare categories are
         grouped; a few words among numbers make them categories, or are missing values. Much text
@@ -295,7 +295,7 @@ def require_frame(name: str, frame: Any) -> Any:
 
 
 def _candidates(frame: Any, target: str, drop: Sequence[str], source: str) -> list[str]:
-    """Return the columns besides the target and those to drop; refuse impossible requests."""
+    """Return the columns besides the target and dropped ones; refuse impossible requests."""
     labels = list(require_frame("frame", frame).columns)
     check_text("target", target)
     if isinstance(drop, str) or not isinstance(drop, (list, tuple)):

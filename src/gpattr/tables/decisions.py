@@ -1,4 +1,4 @@
-"""Decisions about the columns of a table: what each of them is, with notes on it."""
+"""Decisions about the columns of a table: the kind of each, with notes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Decisions:
         self.readings: list[str] = []  # of ambiguous dates and amounts
 
     def look_at(self, name: str) -> None:
-        """Decide what a column is; dates are read later."""
+        """Decide the kind of a column; dates are read later."""
         column = self.frame[name]
         gaps = missing(column)
         known = column[~gaps]
@@ -175,7 +175,7 @@ class Decisions:
             self.dates[name] = Dates.of(texts.dates(order, name, self.source), order)
 
     def notes(self) -> list[str]:
-        """Return sentences on what was decided."""
+        """Return sentences on the decisions."""
         notes = list(self.readings)
         if self.left_out:
             notes.append(

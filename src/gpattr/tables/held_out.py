@@ -15,11 +15,11 @@ are the mean and covariance without the targets y of these rows.
 
 Of a classifier and up to 1000 rows each fifth is held out once; of more, one fifth is. Folds have
 their share of each class. Hyperparameters of a fold are the most likely ones given the other rows,
-without integration, searched from those of the whole model: nothing else is known of the rows that
-are held out. A classifier trained on a sample is judged by at most 2000 of the other rows.
+without integration, searched from the whole model's: nothing else is known of the rows that are
+held out. A classifier trained on a sample is judged by at most 2000 of the other rows.
 
 Its peers are models of scikit-learn that are trained on the same rows in no time: the explanations
-of a model that is clearly worse are those of the wrong model. A random forest rather than boosting:
+of a model that is clearly worse explain the wrong model. A random forest rather than boosting:
 scikit-learn's boosting in threads takes minutes where others use the cores.
 """
 
@@ -54,7 +54,7 @@ class HeldOut:
 
     R² (``score``, None if all targets are equal), root mean square ``error``, and the shares of
     targets ``inside`` their intervals at `LEVELS`. ``width`` is the median width of the 95 %
-    intervals, ``alone`` that of an interval for the next target that knows no features; older files
+    intervals, ``alone`` the width of an interval for the next target without features; older files
     have neither.
     """
 
@@ -77,7 +77,7 @@ class HeldOut:
     ) -> HeldOut:
         """Judge predictions by ``below``, the predictive probabilities P(target ≤ y), (n,).
 
-        ``widths`` (n,) are those of the 95 % intervals, if known. All but y may be (K, n).
+        ``widths`` (n,) are the widths of the 95 % intervals, if known. All but y may be (K, n).
         """
         n, off = len(y), float(((y - mean) ** 2).mean())
         score = None if np.ptp(y) == 0 else 1.0 - off / float(y.var())
@@ -142,7 +142,7 @@ class HeldOut:
 
     @classmethod
     def of_content(cls, content: Any) -> HeldOut | None:
-        """Return what `to_content` wrote, or None."""
+        """Return the result that `to_content` wrote, or None."""
         return None if content is None else cls(**content | {"inside": tuple(content["inside"])})
 
 
@@ -184,11 +184,11 @@ def _without(posterior: Any, X: Any, y: np.ndarray, noise: float) -> tuple[np.nd
 class HeldOutClasses:
     """Predictions for ``rows`` held-out rows.
 
-    ``accuracy`` is the share of correct predictions, ``most_frequent`` that of always predicting
-    the most frequent class, ``log_loss`` the mean of −log p(true class). ``calibration`` are bins
-    by the probability of the predicted class: (mean probability, share of correct rows, number of
-    rows). ``peers`` are the accuracies of other classifiers, trained on the same rows and judged by
-    the same rows: (name, accuracy).
+    ``accuracy`` is the share of correct predictions, ``most_frequent`` the share for always
+    predicting the most frequent class, ``log_loss`` the mean of −log p(true class). ``calibration``
+    are bins by the probability of the predicted class: (mean probability, share of correct rows,
+    number of rows). ``peers`` are the accuracies of other classifiers, trained on the same rows and
+    judged by the same rows: (name, accuracy).
     """
 
     rows: int
@@ -265,7 +265,7 @@ class HeldOutClasses:
 
     @property
     def best_peer(self) -> tuple[str, float] | None:
-        """The most accurate peer; None for those of older files."""
+        """The most accurate peer; None for older files."""
         return max(self.peers, key=lambda each: each[1], default=None)
 
     def to_content(self) -> dict[str, Any]:
@@ -275,7 +275,7 @@ class HeldOutClasses:
 
     @classmethod
     def of_content(cls, content: Any) -> HeldOutClasses | None:
-        """Return what `to_content` wrote, or None."""
+        """Return the result that `to_content` wrote, or None."""
         if content is None:
             return None
         bins = tuple(

@@ -71,7 +71,7 @@ class PartReader:
         return zip(numbers, self.stream.read(parts, wanted, self._numbers), strict=True)
 
     def read(self, number: int, frame: Any = None) -> Read:
-        """Return the rows of a part, whose ``frame`` is that of `frames`."""
+        """Return the rows of a part, whose ``frame`` comes from `frames`."""
         if frame is None:
             ((_, frame),) = self.frames([number])
         file, source = self.stream.files[self.stream.parts[number].file], self.name_of(number)
@@ -111,7 +111,7 @@ class PartReader:
 
     @property
     def _numbers(self) -> list[str]:
-        """The columns that are read as numbers; those beside keep their texts."""
+        """The columns that are read as numbers; other columns keep their texts."""
         return [
             name
             for name in self.columns.names
@@ -152,7 +152,7 @@ def decimal_commas(stream: Stream, sample: Any) -> frozenset[str]:
 
 
 def _refuse_ambiguous_cells(column: Any, source: str) -> None:
-    """Refuse numbers whose comma may be a decimal point, where no earlier row tells."""
+    """Refuse numbers whose comma may be a decimal point, where no earlier row decides it."""
     wrong = column.map(lambda cell: isinstance(cell, str) and bool(THOUSANDS.fullmatch(cell)))
     if wrong.any():
         row = wrong.index[int(wrong.to_numpy().argmax())]

@@ -37,7 +37,7 @@ def read_table(
     """Return a CSV file as a frame of text, or a workbook or Parquet file with its own types.
 
     Rows are numbered from 1. A table with fewer columns than ``fewest`` is refused, since its
-    separator is probably not supported. ``sheet`` is that of a workbook.
+    separator is probably not supported. ``sheet`` names a workbook's sheet.
 
     Examples
     --------

@@ -106,7 +106,7 @@ class Stream:
 
     @property
     def notes(self) -> list[str]:
-        """What to know about the way the files are read."""
+        """Notes on the way the files are read."""
         return list(dict.fromkeys(note for file in self.files for note in file.notes))
 
     @property
@@ -117,7 +117,7 @@ class Stream:
     def read(
         self, parts: Iterable[Part], columns: Sequence[str], numbers: Collection[str] = ()
     ) -> Iterator[pd.DataFrame]:
-        """Yield the rows of parts, in the order of the files; those of ``numbers`` as numbers.
+        """Yield the rows of parts, in the order of the files; columns in ``numbers`` as numbers.
 
         Rows are numbered from 1 in their file. Columns that a file does not have are left out.
         """
@@ -163,14 +163,14 @@ class Stream:
         return whole
 
     def only(self, parts: Sequence[Part]) -> Stream:
-        """Return the same table with some of its parts."""
+        """Return the table with some of its parts only."""
         return replace(self, parts=tuple(parts))
 
 
 def _cut(
     batches: Iterable[Any], parts: Iterable[Part], path: str
 ) -> Iterator[tuple[Part, list[Any]]]:
-    """Yield the rows of each part of a file, as batches; those between them are passed over."""
+    """Yield the rows of each part of a file, as batches; rows between them are passed over."""
     source, batch, before = iter(batches), None, 0  # rows before the batch
     for part in parts:
         found = []
@@ -193,7 +193,7 @@ def _changed(path: str) -> InvalidInputError:
 
 
 def stamps_of(path: str) -> dict[str, list[Any]]:
-    """Return what tells each file of a table from others, by its name (in the folder)."""
+    """Return a stamp of each file of a table, by its name (in the folder)."""
     optional("pyarrow", f"{path}: reading in parts, and writing Parquet,")
     return {
         name: _stamp(os.path.join(path, name) if os.path.isdir(path) else path)
@@ -207,7 +207,7 @@ def is_parquet(path: str) -> bool:
 
 
 def _names(path: str) -> Iterator[str]:
-    """Return the names of the files of a table; refuse what is not read in parts."""
+    """Return the names of the files of a table; refuse files that are not read in parts."""
     if not os.path.isdir(path):
         ending = os.path.splitext(path)[1].lower()
         if ending in (*ENDINGS, *OLD_ENDINGS):

@@ -51,7 +51,7 @@ class TableFile:
 
     @property
     def notes(self) -> list[str]:
-        """What to know about the way it is read."""
+        """Notes on the way the file is read."""
         return [NAMELESS] if "" in self.header else []
 
 
@@ -93,7 +93,7 @@ class CsvFile(TableFile):
 
     @property
     def notes(self) -> list[str]:
-        """What to know about the way it is read."""
+        """Notes on the way the file is read."""
         return [*([WINDOWS] if self.encoding != "utf-8" else []), *super().notes]
 
     def counted(self, advance: Advance) -> tuple[CsvFile, int]:
@@ -203,7 +203,7 @@ class ParquetFile(TableFile):
 
     @classmethod
     def open(cls, path: str, fewest: int) -> ParquetFile:
-        """Read the columns of a file; those that pandas saved as its index are left out."""
+        """Read the columns of a file; columns that pandas saved as its index are left out."""
         schema = _parquet(path).schema_arrow
         known = (schema.pandas_metadata or {}).get("index_columns", [])
         index = {name for name in known if isinstance(name, str)}
@@ -251,7 +251,7 @@ class _Blocks(io.FileIO):
 
 @contextmanager
 def _readable(path: str) -> Iterator[None]:
-    """Raise one sentence for what is not CSV, or not text."""
+    """Raise one sentence for files that are not CSV, or not text."""
     try:
         yield
     except csv.Error as error:

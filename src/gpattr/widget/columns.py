@@ -39,7 +39,7 @@ class ControlColumns:
         }
 
     def starts(self) -> tuple[Array, dict[str, list[str]]]:
-        """Return the numbers of all rows, (n, columns), and the texts of those that have none."""
+        """Return the numbers of all rows, (n, columns), and the texts of other columns."""
         if self.encoder is None:
             return self.rows, {}
         first = [self.encoder.places(name)[0] for name in self.names]
@@ -66,7 +66,7 @@ class ControlColumns:
         ]
 
     def check(self, values: Any) -> dict[str, Any]:
-        """Return values of some columns; raise for those that no row can have."""
+        """Return values of some columns; raise for values that no row can have."""
         if not isinstance(values, Mapping) or not all(name in self.names for name in values):
             given = list(values) if isinstance(values, Mapping) else values
             raise InvalidInputError(

@@ -1,4 +1,4 @@
-"""The widget of an explainer and rows: what it can show, its contents, and what it is answered."""
+"""The widget of an explainer and rows: its abilities, its contents, and its answers."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _packed(arrays: dict[str, Array | None]) -> tuple[dict[str, list[int]], byte
 
 @dataclass(frozen=True)
 class Answers:
-    """What an explainer says about rows given by values of their columns."""
+    """Answers of an explainer on rows given by values of their columns."""
 
     explainer: Explainer
     reader: Rows
@@ -101,7 +101,7 @@ class Answers:
         return self.explainer(self.columns.table(values), uncertainty="std")
 
     def answer(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return it as JSON values: prediction, baseline, attributions, and their uncertainty."""
+        """Return a row's answer as JSON values: prediction, baseline, attributions, uncertainty."""
         ex = self.explain(values)
         numbers = {
             "prediction": float(ex.predictions[0]),
@@ -115,7 +115,7 @@ class Answers:
         return numbers | dict(zip(SPREAD, (self._std(values), *rows), strict=True))
 
     def _std(self, values: Mapping[str, Any]) -> float | None:
-        """Return the standard deviation of the function; that of a probability is not known."""
+        """Return the standard deviation of the function; a probability's is not known."""
         if self.explainer.output != "latent":
             return None
         rows = self.reader.matrix("X", self.columns.table(values))

@@ -1,6 +1,6 @@
 """The widget itself, on anywidget: it runs in Jupyter, VS Code, Colab and marimo.
 
-Its script and style are those of the report's sliders, and a few of its own.
+Its script and style come from the report's sliders, with a few lines of its own.
 """
 
 from __future__ import annotations

@@ -122,7 +122,7 @@ def _differentiated(kernel: Any, here: Here) -> Kernel:
         )
 
     def placed(x: Any) -> Any:
-        """Return a point of all columns, from which the kernel takes those that it uses."""
+        """Return a point of all columns, from which the kernel takes its own."""
         return jnp.zeros(here.width).at[jnp.asarray(here.columns)].set(x)
 
     if name == "RFF":

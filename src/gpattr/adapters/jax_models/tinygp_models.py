@@ -113,7 +113,7 @@ def _conditioned(model: Any, data: Any) -> tuple[Any, Any, Any, Any, Any, np.nda
 
 
 def condition_result(model: Any, data: Any = None) -> Adapted:
-    """Return the posterior of what ``gp.condition(y, X)`` returns."""
+    """Return the posterior of a result of ``gp.condition(y, X)``."""
     return gaussian_process(model.gp)
 
 
@@ -171,7 +171,7 @@ def _transformed(kernel: Any, here: Here) -> Kernel:
 
 
 def _name(kernel: Any) -> str:
-    """Return the name of a rule: of quasiseparable kernels that of their class after "_"."""
+    """Return the name of a rule: the class's name, after "_" for quasiseparable kernels."""
     separable = type(kernel).__module__ == "tinygp.kernels.quasisep"
     return f"_{type(kernel).__name__}" if separable else type(kernel).__name__
 

@@ -88,7 +88,7 @@ def variational(model: Any, data: Any = None) -> Adapted:
     posteriors = []
     for o in range(q_mean.shape[1]):
         mean = _mean(model.mean_function, o)
-        # Unwhitened, the library's q(u) is that of f(Z) − m₀(Z).
+        # Unwhitened, the library's q(u) describes f(Z) − m₀(Z).
         centre = q_mean[:, o] if whitened else q_mean[:, o] + mean(Z)
         q_root = np.diag(root[:, o]) if root.ndim == 2 else root[o]
         q: dict[str, Any] = {

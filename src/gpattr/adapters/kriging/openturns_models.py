@@ -132,7 +132,7 @@ def _trend(basis: Any, X: np.ndarray) -> Mean:
 
 
 def _covariance(model: Any, translated: Callable[[Any], Kernel]) -> Kernel:
-    """Return a covariance model, without its nugget, from what its correlation is translated to."""
+    """Return a covariance model, without its nugget, from its translated correlation."""
     inner = model.getImplementation() if hasattr(model, "getImplementation") else model
     return float(inner.getAmplitude()[0]) ** 2 * translated(inner)
 
@@ -175,7 +175,7 @@ def _product(model: Any, here: Here) -> Kernel:
 
 
 def _isotropic(model: Any, here: Here) -> Kernel:
-    """One kernel of the distance of several features; its amplitude is that of the kernel."""
+    """One kernel of the distance of several features; its amplitude is the kernel's."""
     inner = model.getKernel().getImplementation()
     name = str(inner.getClassName())
     if name not in ("SquaredExponential", "MaternModel", "ExponentialModel"):

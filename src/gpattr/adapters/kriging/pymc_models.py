@@ -2,7 +2,7 @@
 
 A model of PyMC is symbolic: its kernel has random variables for parameters. ``point`` gives their
 values, such as those that ``pm.find_MAP`` returns; ``trace`` gives draws of them, and the posterior
-is then the mixture of those at the draws.
+is then the mixture of the posteriors at the draws.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def marginal(
 ) -> Adapted:
     """Return the posterior of a `gp.Marginal` after `marginal_likelihood`.
 
-    The parameters are those of ``point``, a dictionary, or ``draws`` evenly spaced ones of
+    The parameters come from ``point``, a dictionary, or from ``draws`` evenly spaced points of
     ``trace``.
     """
     _require(model, "y", "marginal_likelihood")

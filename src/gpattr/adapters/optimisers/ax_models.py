@@ -173,7 +173,7 @@ class _Outcome:
         return result
 
     def _untransformed(self, model: Any, transform: Any, values: np.ndarray) -> np.ndarray:
-        """Return what one transform makes of values that the model might predict."""
+        """Return possible predictions ``values`` of the model after undoing one transform."""
         from ax.core.observation import (  # pyright: ignore[reportMissingImports]
             Observation,
             ObservationData,

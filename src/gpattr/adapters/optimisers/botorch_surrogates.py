@@ -36,7 +36,7 @@ from gpattr.posteriors import ExactPosterior, Posterior
 
 
 def of_botorch(names: Sequence[str], model: Any, columns: Callable[[Any], np.ndarray]) -> Surrogate:
-    """Return a BoTorch model; ``columns`` makes of a frame the rows that its posterior takes."""
+    """Return a BoTorch model; ``columns`` turns a frame into the rows that its posterior takes."""
     bare = copy_of(model)
     device = next(bare.parameters()).device
     transform = getattr(bare, "input_transform", None)
@@ -80,7 +80,7 @@ class CodesLayout:
         return np.column_stack([make(X) for make in self.makers])
 
     def translated(self, part: Kernel, seen: Sequence[int]) -> Kernel:
-        """Return a kernel of the columns that the model sees as one of these columns."""
+        """Return the kernel of a surrogate's columns as a kernel of these columns."""
         if isinstance(part, Select):
             return self.translated(part.kernel, [seen[i] for i in part.features])
         if part.pointwise:
@@ -99,8 +99,8 @@ class CodesLayout:
             return Select(Linear(), self._made(seen[0], factor.T, id(part)))
         if isinstance(part, Hamming):
             widths = np.broadcast_to(part.lengthscale, (len(seen),)).tolist()
-            # Between two labels the function is then between its values at both; that of a squared
-            # exponential of these columns would be unknown there.
+            # Between two labels the function is then between its values at both; with a squared
+            # exponential of these columns it would be unknown there.
             return hamming_as_lines(
                 [(self.hot(j), width) for j, width in zip(seen, widths, strict=True)]
             )

@@ -1,4 +1,4 @@
-"""Search spaces of optimisers: a user's parameters, and the columns that a model makes of them.
+"""Search spaces of optimisers: a user's parameters, and a model's columns for them.
 
 An optimiser encodes categories, selects and scales columns, and its model may do so once more. What
 is seen of a row in the end is found by asking: one parameter at a time takes other values, and the
@@ -94,7 +94,7 @@ def interval(name: str, low: float, high: float) -> Parameter:
 
 @dataclass(frozen=True)
 class ColumnSource:
-    """Where a column comes from: maps of an encoded column of a parameter."""
+    """Origin of a column: maps of an encoded column of a parameter."""
 
     parameter: str
     position: int
@@ -145,7 +145,7 @@ class Codes:
 
 @dataclass(frozen=True)
 class Probes:
-    """What a model sees, (rows, width), as one parameter at a time takes the ``asked`` values."""
+    """A model's columns, (rows, width), as one parameter at a time takes the ``asked`` values."""
 
     parameters: Mapping[str, Parameter]
     asked: Mapping[str, tuple[Any, ...]]
@@ -153,7 +153,7 @@ class Probes:
 
     @classmethod
     def of(cls, parameters: Sequence[Parameter], seen: Callable[[Any], np.ndarray]) -> Probes:
-        """Return what is ``seen`` of the parameters' own probes."""
+        """Return the columns ``seen`` for the parameters' own probes."""
         import pandas as pd
 
         asked = {part.name: part.probes for part in parameters}
@@ -233,7 +233,7 @@ class Probes:
 class Surrogate:
     """A model of an optimiser, of the targets ``names``.
 
-    ``seen`` makes of a frame in the user's parameters the rows (n, D) that it sees; ``predict`` are
+    ``seen`` turns a frame in the user's parameters into the model's rows (n, D); ``predict`` gives
     its own mean and variance for such a frame. ``located`` is the posterior of columns, and where
     these come from, given what is seen of the parameters.
     """
@@ -411,7 +411,7 @@ class _Table:
 
 
 def _named(posterior: Any, points: Mapping[str, Array], targets: Sequence[str | None]) -> Any:
-    """Return a posterior that knows its reference points, and what its outputs are called."""
+    """Return a posterior with its reference points and the names of its outputs."""
     if isinstance(posterior, MultiOutputPosterior):
         pairs = zip(posterior.outputs.items(), targets, strict=True)
         posterior = posterior.with_outputs(

@@ -101,7 +101,7 @@ def _optimised(space: Any, models: Any, X: Sequence[Any], y: Any) -> Adapted:
 
 
 def _names(space: Any) -> list[str]:
-    """Return what the dimensions are called: X_0, X_1, … where the user has not named them."""
+    """Return the names of the dimensions: X_0, X_1, … where the user has not named them."""
     names = [str(name) for name in space.dimension_names]
     if len(set(names)) < len(names):
         raise UnsupportedModelError(f"space: expected dimensions with different names, got {names}")

@@ -17,7 +17,7 @@ from gpattr.means import Function
 
 
 class Differentiable(DoubleByDefault):
-    """A mode in which distances can be differentiated twice, which those of `cdist` cannot."""
+    """A mode in which distances can be differentiated twice, unlike the distances of `cdist`."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is torch.cdist:
@@ -101,7 +101,7 @@ class Values(torch.nn.Module):
 
 
 def _named(what: str, function: Any, *args: Any) -> Any:
-    """Return what a function returns; name the kernel or mean whose code fails."""
+    """Return a function's result; name the kernel or mean whose code fails."""
     try:
         return function(*args)
     except (InvalidInputError, RuntimeError, NotImplementedError) as error:

@@ -1,4 +1,4 @@
-"""Inputs of BoTorch's models: from rows as users write them to what a model sees.
+"""Inputs of BoTorch's models: from rows as users write them to a model's columns.
 
 Affine transforms are an `AffinePosterior` around the model's own inputs, where closed forms apply.
 Logarithms and warped columns are in the kernel, and paths are straight in the user's units.
@@ -56,11 +56,11 @@ class ModelInputs:
     width: int  # of raw rows
 
     def kernel(self, kernel: Kernel) -> Kernel:
-        """Return a kernel of the model's inputs as one of w."""
+        """Return a kernel of the model's inputs as a kernel of w."""
         return kernel if self._same else kernel_behind(kernel, self.columns)
 
     def mean(self, mean: Mean) -> Mean:
-        """Return a mean of the model's inputs as one of w."""
+        """Return a mean of the model's inputs as a mean of w."""
         return mean if self._same else mean_behind(mean, self.columns, len(self.shift))
 
     @property
@@ -78,7 +78,7 @@ class ModelInputs:
         ) / self.scale
 
     def around(self, posterior: Posterior) -> Posterior:
-        """Return the posterior of w as one of the user's rows."""
+        """Return the posterior of w as a posterior of the user's rows."""
         result: Posterior = AffinePosterior(posterior, self.shift, self.scale)
         if self.encoder is not None:
             result = EncodedPosterior(result, self.encoder)
@@ -160,7 +160,7 @@ def inputs_of(
 
     ``U`` (n, D) are its training inputs as it sees them, ``raw`` as they were given, where that is
     known; ``kernel`` says which columns are codes of categories, and ``categories`` adds codes to
-    those of the data, {column: codes}. The input ``task``, a column as it is, is left out.
+    the data's, {column: codes}. The input ``task``, a column as it is, is left out.
     """
     width, filtered = _width(model, U.shape[1])
     if raw is None:
@@ -211,7 +211,7 @@ def _width(model: Any, D: int) -> tuple[int, bool]:
 def _without(
     task: int, reading: TransformChain, raw: np.ndarray, U: np.ndarray
 ) -> tuple[TransformChain, np.ndarray, np.ndarray]:
-    """Return the same without the column that says the task."""
+    """Return the inputs without the column that says the task."""
     column = reading.seen[task]
     if as_affine(column.maps) != Affine(0.0, 1.0) or column.table is not None:
         raise UnsupportedModelError("input_transform: expected the task as it is, not transformed")
@@ -299,7 +299,7 @@ def _given_codes(categories: Any, codes: list[int], d: int) -> dict[int, np.ndar
 
 
 def _atoms(reading: TransformChain, width: int) -> tuple[Atom, ...]:
-    """Return the user's columns in their order, those that the model drops among them."""
+    """Return the user's columns in their order, including the columns that the model drops."""
     found = {seen.atom.raw: seen.atom for seen in reading.seen}
     used = {i for raw in found for i in raw}
     atoms = [*found.values(), *(Atom((i,)) for i in range(width) if i not in used)]

@@ -45,8 +45,8 @@ def single_task(
 ) -> Adapted:
     """Return the posterior of a `SingleTaskGP` in original units, with one output per outcome.
 
-    Columns of a `CategoricalKernel` have categories, as in a `MixedSingleTaskGP`: those
-    of the training inputs, and any in ``categories``, {column: codes}.
+    Columns of a `CategoricalKernel` have categories, as in a `MixedSingleTaskGP`: the training
+    inputs' codes, and any in ``categories``, {column: codes}.
     """
     copy = copy_of(model)
     X, y = map(on_host, (copy.train_inputs[0], copy.train_targets))
@@ -251,8 +251,8 @@ def untransformed(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return means and variances of the outcomes, (..., n, outputs), at transformed rows.
 
-    They are those of ``copy.posterior``. ``moments`` are of the latent function, (n,), (outputs,
-    n), or (members, n) of a mixture whose members share one output.
+    They agree with ``copy.posterior``. ``moments`` are of the latent function, (n,), (outputs, n),
+    or (members, n) of a mixture whose members share one output.
     """
     import torch
     from botorch.posteriors import GPyTorchPosterior
@@ -345,7 +345,7 @@ def pairwise(model: Any, data: Any = None) -> Adapted:
 
 
 def _parts(model: Any) -> Any:
-    """Return copies of what a model is made of.
+    """Return copies of the parts of a model.
 
     A copy of all of it would take away, for a moment, what the model has computed from its data.
     """

@@ -80,7 +80,7 @@ def fully_bayesian_multi_task(model: Any, data: Any = None) -> Adapted:
 
 
 def _affine_units(copy: Any, outputs: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return shift and scale of outcomes that are affine in what the model predicts."""
+    """Return shift and scale of outcomes that are affine in the model's predictions."""
     units = outcome_units(copy, outputs)
     if units is None:
         raise UnsupportedModelError(

@@ -1,4 +1,4 @@
-"""BoTorch's input transforms as they are read: what a model sees of its user's columns.
+"""BoTorch's input transforms as they are read: a model's view of its user's columns.
 
 Logarithms and warpings are maps of one column. Encoded categories are tables by label. Rounded
 columns are taken as they are: that is exact at whole numbers, and a straight line between them.
@@ -41,14 +41,14 @@ class Atom:
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """What a model sees in one column: ``maps`` of an atom, or a ``table`` by its label."""
+    """A model's view of one column: ``maps`` of an atom, or a ``table`` by its label."""
 
     atom: Atom
     maps: tuple[ScalarMap, ...] = ()
     table: np.ndarray | None = None
 
     def then(self, part: ScalarMap) -> Seen:
-        """Return what is seen after another map."""
+        """Return the column after another map."""
         if self.table is not None:
             return replace(self, table=part.value(self.table))
         return replace(self, maps=(*self.maps, part))
@@ -65,7 +65,7 @@ class Whole:
     maps: tuple[tuple[ScalarMap, ...], ...]
 
     def __call__(self, rows: np.ndarray) -> np.ndarray:
-        """Return raw rows at which the model sees what it is given."""
+        """Return raw rows at which the model sees the given ones."""
         rows = rows.copy()
         pairs = list(zip(self.places, self.maps, strict=True))
         seen = np.stack([value(maps, rows[:, place]) for place, maps in pairs], axis=1)
@@ -77,14 +77,14 @@ class Whole:
 
 @dataclass(frozen=True, eq=False)
 class TransformChain:
-    """A chain of transforms as it was read: what the model sees, and what it rounds."""
+    """A chain of transforms as it was read: the model's columns, and the columns it rounds."""
 
     seen: tuple[Seen, ...]
     whole: tuple[Whole, ...] = ()
 
 
 def read(model: Any, d: int) -> TransformChain:
-    """Return what a model sees of d raw columns; refuse transforms that are not supported."""
+    """Return a model's transforms of d raw columns; refuse transforms that are not supported."""
     reading = TransformChain(tuple(Seen(Atom((i,))) for i in range(d)))
     for part in chain(getattr(model, "input_transform", None)):
         name = type(part).__name__
@@ -117,7 +117,7 @@ def _at(part: Any, reading: TransformChain) -> list[int]:
 def _each(
     part: Any, reading: TransformChain, make: Callable[[int, int], Sequence[ScalarMap]]
 ) -> TransformChain:
-    """Return what is seen after maps of columns: ``make`` takes a place among them and a column."""
+    """Return the chain after maps of columns: ``make`` takes a place among them and a column."""
     seen = list(reading.seen)
     for k, j in enumerate(_at(part, reading)):
         maps = list(make(k, j))
@@ -180,7 +180,7 @@ def _filter(part: Any, reading: TransformChain) -> TransformChain:
 
 
 def _encode(part: Any, reading: TransformChain) -> TransformChain:
-    """Return what is seen once codes 0, 1, … are replaced by the vectors of their categories."""
+    """Return the chain after codes 0, 1, … are replaced by the vectors of their categories."""
     import torch
 
     seen: list[Seen] = []
@@ -198,7 +198,7 @@ def _encode(part: Any, reading: TransformChain) -> TransformChain:
 
 
 def _decode(part: Any, reading: TransformChain) -> TransformChain:
-    """Return what is seen once columns of 0 and 1 are replaced by codes 0, 1, …"""
+    """Return the chain after codes 0, 1, … replace columns of 0 and 1."""
     seen: list[Seen] = []
     inside = {
         j: start
@@ -245,7 +245,7 @@ REASONS = {
 
 
 def raw_rows(U: np.ndarray, reading: TransformChain, width: int) -> np.ndarray:
-    """Return rows as the model takes them, (n, width), that it sees as U; what it drops is 0."""
+    """Return rows as the model takes them, (n, width), that it sees as U; dropped columns are 0."""
     raw = np.zeros((len(U), width))
     tables: dict[Atom, list[int]] = {}
     for j, seen in enumerate(reading.seen):
@@ -263,7 +263,7 @@ def raw_rows(U: np.ndarray, reading: TransformChain, width: int) -> np.ndarray:
 
 
 def seen_rows(raw: np.ndarray, reading: TransformChain) -> np.ndarray:
-    """Return what a model sees in rows as it takes them."""
+    """Return the model's transformed rows for raw rows."""
     for whole in reading.whole:
         raw = whole(raw)
     columns = []

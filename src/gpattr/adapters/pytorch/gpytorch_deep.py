@@ -44,8 +44,8 @@ PAIRS = 8  # of standard normals with which predictions are compared
 def deep(model: Any, data: Any = None, draws: int = 1000, random_state: RandomLike = 0) -> Adapted:
     """Return the posterior of a `DeepGP`.
 
-    ``draws`` and ``random_state`` are those of `DeepPosterior`; the mean and the median of the
-    inputs in ``data`` can then serve as baselines.
+    ``draws`` and ``random_state`` are as for `DeepPosterior`; the mean and the median of the inputs
+    in ``data`` can then serve as baselines.
     """
     _check_kind(model)
     named = _layers(model)
@@ -124,7 +124,7 @@ def _refuse_untrained(layers: dict[str, Any]) -> None:
 
 
 class RecordingLayer(DeepGPLayer):
-    """A layer that answers with moments in float64 and records what it was given."""
+    """A layer that answers with moments in float64 and records its inputs."""
 
     def __call__(self, inputs: Any, are_samples: bool = False, **kwargs: Any) -> Any:
         return vars(self)["_run"].answer(self, inputs)
@@ -149,7 +149,7 @@ class Run:
         self.variance: Tensor | None = None
 
     def answer(self, layer: Any, inputs: Any) -> Any:
-        """Return what a layer gives for its inputs, if these are x or what the last one gave."""
+        """Return a layer's output for its inputs, if these are x or the last layer's output."""
         name = self.names[id(layer)]
         if name in self.order:
             raise UnsupportedModelError(

@@ -252,7 +252,7 @@ def sparse(
     In evaluation the library takes k(x, Z)K⁻¹k(Z, x') between rows, and adds what is missing of
     the variances of the base kernel k: at training rows, which makes the noise σ² + k(xₙ, xₙ) −
     q(xₙ, xₙ) (FITC), and at new rows. There it would be noise if rows were asked for together, and
-    functions without gradients; so covariances between new rows are those of k, as variances are.
+    functions without gradients; so covariances between new rows are k's, as variances are.
     """
     Z = number(kernel.inducing_points, 2, batch)
     base: Kernel = called(kernel.base_kernel, Z.shape[1], batch)

@@ -170,7 +170,7 @@ def rotated(
 
 
 def joined(terms: Sequence[TaskTerm], d: int) -> tuple[Kernel, np.ndarray]:
-    """Return one kernel of d columns and those that say the output, and their values, (P, k)."""
+    """Return one kernel of d columns and output columns, and their values, (P, k)."""
     kernels, roots, at = [], [], d
     for term in terms:
         root = root_of("covar_module", term.covariance)

@@ -80,7 +80,7 @@ def latent(copy: Any, model: Any, inputs: ModelInputs | None = None) -> Posterio
 
 
 def strategies(strategy: Any) -> list[Any]:
-    """Return a strategy and those inside of it."""
+    """Return a strategy and the strategies inside of it."""
     found = [strategy]
     for name in ("base_variational_strategy", "model"):
         inner = getattr(found[-1], name, None)

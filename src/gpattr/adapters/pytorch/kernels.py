@@ -1,7 +1,7 @@
 """Translation of GPyTorch's and BoTorch's kernels and means.
 
-``active_dims`` select columns where a kernel is *called*; a `ScaleKernel` copies those of its base
-and calls the base's forward, so that the base does not select again. A kernel or mean without a
+``active_dims`` select columns where a kernel is *called*; a `ScaleKernel` copies its base's and
+calls the base's forward, so that the base does not select again. A kernel or mean without a
 translation, of the library or of a user, is differentiated automatically (`automatic`).
 """
 
@@ -54,7 +54,7 @@ from gpattr.means import Mean, Zero
 from gpattr.posteriors.given import root_of
 
 MATERN = {0.5: Matern12, 1.5: Matern32, 2.5: Matern52}
-# Of parameters: the dimensions behind those of a batch.
+# Of parameters: the dimensions behind the batch's.
 DIMENSIONS = {"lengthscale": 2, "period_length": 2, "variance": 2, "outputscale": 0}
 
 
@@ -76,12 +76,12 @@ def number(parameter: Any, trailing: int, batch: int | None) -> np.ndarray:
 
 
 def called(kernel: Any, d: int, batch: int | None = None) -> Kernel:
-    """Return what ``kernel(x1, x2)`` computes on d columns: active columns, then forward."""
+    """Return the kernel of ``kernel(x1, x2)`` on d columns: active columns, then forward."""
     return KERNELS.translate(kernel, d, batch)
 
 
 def forward(kernel: Any, d: int, batch: int | None = None) -> Kernel:
-    """Return what ``kernel.forward`` computes on d columns; raise for an unsupported one."""
+    """Return the kernel of ``kernel.forward`` on d columns; raise for an unsupported one."""
     return KERNELS.translate(kernel, d, batch, select=False)
 
 
@@ -361,7 +361,7 @@ def mean_of(mean: Any, d: int, batch: int | None = None) -> Mean:
 
 
 def interpolated(kernel: Any, bases: list[Kernel]) -> Kernel:
-    """Return the kernel, given those of single columns between the points of the grid."""
+    """Return the kernel, given kernels of single columns between the points of the grid."""
     if not bool(kernel.has_initialized_grid):
         raise InvalidInputError(
             "model: expected a trained model, got one that was never called: the grid of its"
@@ -396,7 +396,7 @@ class GridMap:
         return self._where(U, near, far) @ namespace(X).asarray(self.root)
 
     def jacobian(self, X: Array) -> Array:
-        """Return their slopes, (n, r, 1)."""
+        """Return the slopes of the values, (n, r, 1)."""
         s = self._distances(X)
         U = abs(s)
         xp = namespace(X)

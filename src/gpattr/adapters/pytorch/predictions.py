@@ -39,9 +39,9 @@ CONDITIONING = ("__call__", "_get_train_prior_distribution", "_get_test_prior_me
 def exact_moments(model: Any, points: Tensor) -> Moments:
     """Return the posterior moments of a copy of an `ExactGP` at points.
 
-    m(x) + k(x, X)A⁻¹(y − m(X)) and k(x, x) − k(x, X)A⁻¹k(X, x), with A what the likelihood makes of
-    k(X, X). The prior of the training rows is that of forward on these alone, as in the library: a
-    forward may depend on all the rows it is given.
+    m(x) + k(x, X)A⁻¹(y − m(X)) and k(x, x) − k(x, X)A⁻¹k(X, x), with A the likelihood's covariance
+    of targets. The prior of the training rows comes from forward on these alone, as in the library:
+    a forward may depend on all the rows it is given.
     """
     mean, covariance, V = _conditioned(model, points)
     return mean, covariance.diagonal(dim1=-1, dim2=-2) - (V * V).sum(dim=-2)
@@ -59,7 +59,7 @@ def exact_covariance(model: Any) -> Callable[[np.ndarray], np.ndarray]:
 
 
 def _conditioned(model: Any, points: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the posterior mean, the prior covariance, and V: VᵀV is what the data take from it."""
+    """Return the posterior mean, the prior covariance, and V: the data subtract VᵀV from it."""
     require_library_method(model, ExactGP, *CONDITIONING)
     X, y = model.train_inputs[0], model.train_targets
     batch = torch.broadcast_shapes(X.shape[:-2], points.shape[:-2])
@@ -163,7 +163,7 @@ def multitask_moments(model: Any, points: Tensor) -> Moments:
 
 
 def tasks_prior(model: Any, rows: Tensor) -> Moments:
-    """Return mean (nP,) and covariance (nP, nP) of P tasks at rows, those of a row together."""
+    """Return mean (nP,) and covariance (nP, nP) of P tasks at rows, a row's tasks together."""
     output = Module.__call__(model, rows)
     if not isinstance(output, MultitaskMultivariateNormal):
         raise UnsupportedModelError(
@@ -189,7 +189,7 @@ def tasks_noise(model: Any, n: int, P: int) -> Tensor:
 
 
 def observed_covariance(model: Any, mean: Tensor, K: Tensor) -> Tensor:
-    """Return what the likelihood makes of the covariance K of f at training rows, (..., n, n)."""
+    """Return the likelihood's covariance of targets, for the covariance K of f, (..., n, n)."""
     likelihood = model.likelihood
     noise: Any = getattr(likelihood, "noise_covar", None)
     if type(noise).__name__ == "HeteroskedasticNoise":
@@ -221,8 +221,8 @@ def noise_model_mean(noise_model: Any, rows: Tensor) -> Tensor:
 
 
 def prior(model: Any, rows: Tensor) -> Moments:
-    """Return mean (..., n) and covariance (..., n, n) of what ``forward`` says of rows."""
-    # Which is forward, and not the prediction that a subclass makes of a call.
+    """Return mean (..., n) and covariance (..., n, n) of ``forward`` at rows."""
+    # This is forward, and not the prediction of a subclass that overrides the call.
     output = Module.__call__(model, rows)
     if not isinstance(output, MultivariateNormal) or isinstance(
         output, MultitaskMultivariateNormal

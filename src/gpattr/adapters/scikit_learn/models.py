@@ -92,9 +92,9 @@ def regressor(model: Any, data: Any = None) -> Adapted:
 def _moments(model: Any, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return k(x, X)α and k(x, x) − k(x, X)A⁻¹k(X, x) with the model's own kernel and factor.
 
-    They are those of the normalised targets. `predict` computes the same, but changes warning
-    filters while it checks its rows, and warns where rounding makes a variance negative, as at
-    training rows without noise.
+    They refer to the normalised targets. `predict` computes the same, but changes warning filters
+    while it checks its rows, and warns where rounding makes a variance negative, as at training
+    rows without noise.
     """
     # A subclass that overrides predict.
     if type(model).predict.__module__.split(".")[0] not in ("sklearn", "skopt"):
@@ -159,7 +159,7 @@ def classifier(model: Any, data: Any = None) -> Adapted:
 
 
 def require_fitted(model: Any, attribute: str) -> None:
-    """Raise `NotFittedError` for a model that lacks what fitting would have set."""
+    """Raise `NotFittedError` for a model that lacks the attributes of fitting."""
     if not hasattr(model, attribute):
         raise NotFittedError(
             f"model: this {type(model).__name__} is not fitted yet; call fit first"
@@ -203,7 +203,7 @@ def linear(model: Any, data: Any = None) -> Adapted:
 def _weight_covariance(model: Any, single: bool) -> np.ndarray:
     """Return the covariance of all weights, (d, d).
 
-    `ARDRegression` keeps that of the weights it has not pruned; the others are zero.
+    `ARDRegression` keeps the covariance of weights it has not pruned; the others are zero.
     """
     d = len(model.coef_)
     pruned = hasattr(model, "threshold_lambda")
@@ -280,7 +280,7 @@ def _sum(kernel: Any, here: Here) -> Kernel:
 
 
 def _pairwise(kernel: Any, here: Here) -> Kernel:
-    """One of `sklearn.metrics.pairwise`: γ is used by those that have it."""
+    """One of `sklearn.metrics.pairwise`: kernels that have γ use it."""
     options = dict(kernel.pairwise_kernels_kwargs or {})
     gamma = float(kernel.gamma)
     if kernel.metric == "linear" and not options:

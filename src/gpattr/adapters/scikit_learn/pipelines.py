@@ -86,7 +86,7 @@ def pipeline(model: Any, data: Any = None) -> Adapted:
 
 
 def _encoder(columns: Sequence[FeatureColumn], names: list[str], named: bool) -> Encoder | None:
-    """Return what encodes the categories among the features; None if there are none."""
+    """Return the encoder of the categories among the features; None if there are none."""
     categories = {
         names[column.feature]: column.categories for column in columns if column.categories
     }
@@ -137,7 +137,7 @@ def search(model: Any, data: Any = None) -> Adapted:
 
 
 def transformed(step: Any, columns: Sequence[FeatureColumn]) -> list[FeatureColumn]:
-    """Return the columns that a fitted transformer makes of these; raise for an unsupported one."""
+    """Return a fitted transformer's columns for these columns; raise for an unsupported one."""
     if step is None or step == "passthrough":
         return list(columns)
     name = type(step).__name__

@@ -102,12 +102,12 @@ class _Verbs:
 
     @staticmethod
     def _combined(sites: Curves, values: Array) -> Array:
-        """Return covariances between outputs, (G, G), for those between nodes, (L, L)."""
+        """Return covariances between outputs, (G, G), from covariances between nodes, (L, L)."""
         return sites.combined(sites.combined(values).T).T
 
     @staticmethod
     def _size(sites: Curves, size: Array) -> Array:
-        """Return a bound on the rounding of outputs, for the sizes (L, L) of what they sum up."""
+        """Return a bound on the rounding of outputs, for the sizes (L, L) of their terms."""
         return 64.0 * EPS * (1.0 if sites.combine is None else 4.0) * size.max()
 
     def _averaged(self, sites: Curves) -> tuple[Array, Array]:

@@ -9,8 +9,8 @@ The last factor is a radial kernel that sees columns of both, if the term has on
     Cov[𝒜_g f, f(z)]     = σ² u(grid_g, z_S) c(z),            c(z) = Σₖ wₖ v(xᵏ, z_R)
     Cov[𝒜_g f, 𝒜_h f]  = σ² u(grid_g, grid_h) Σₖ wₖ c(xᵏ)
 
-An individual curve has v(x, z_R) in place of c(z). So the cost is that of one pass over background
-and points, whatever the size of the grid.
+An individual curve has v(x, z_R) in place of c(z). So the cost is one pass over background and
+points, whatever the size of the grid.
 """
 
 from __future__ import annotations

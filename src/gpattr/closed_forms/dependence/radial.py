@@ -3,12 +3,12 @@
     Cov[𝒜_g f, f(z)]     = σ² u Σₖ wₖ v g(s + r²),       s = |grid_g − z_S|², r² = |xᵏ − z_R|²
     Cov[𝒜_g f, 𝒜_h f]  = σ² u Σₖₗ wₖwₗ v g(s + r²),    s = |grid_g − grid_h|², r² = |xᵏ − xˡ|²
 
-Averages over many rows are those of a mixture of squared exponentials instead,
+Averages over many rows use a mixture of squared exponentials instead,
 
     g(s + r²) ≈ Σⱼ aⱼ exp(−s/2λⱼ) exp(−r²/2λⱼ)
 
-The second factor is averaged once for each λⱼ and point, whatever the size of the grid. The error
-of the mixture is certified, that of its derivatives too.
+The second factor is averaged once for each λⱼ and point, whatever the size of the grid. The errors
+of the mixture and of its derivatives are certified.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Resolution of partial dependence: what it makes of a kernel, by the structure of the kernel."""
+"""Resolution of partial dependence: formulas for a kernel, by the structure of the kernel."""
 
 from __future__ import annotations
 

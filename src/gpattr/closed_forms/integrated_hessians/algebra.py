@@ -1,4 +1,4 @@
-"""Integrated Hessians of selecting kernels and of products, and what is not supported."""
+"""Integrated Hessians of selecting kernels and of products, and unsupported pairs."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ EULER = 0.57721566490153286061
 def monomials(operator: IntegratedHessians, basis: Monomials) -> BasisFormulas:
     """Return Γᵢⱼ of monomials, exactly: a Gauss rule with as many nodes as the degree needs.
 
-    Γ does not depend on units, so paths are those of the basis's own coordinates.
+    Γ does not depend on units, so paths are in the basis's own coordinates.
     """
 
     def images(paths: Paths, size: bool = False) -> Array:
@@ -254,7 +254,7 @@ def combined(operator: IntegratedHessians, basis: Combined) -> BasisFormulas:
 
 
 def _from_images(operator: IntegratedHessians, basis: Basis, images: Any) -> Any:
-    """Return what sums images over the functions of a basis, in bounded memory."""
+    """Return the function that sums images over the functions of a basis, in bounded memory."""
 
     def contract(paths: Paths, w: Array) -> Pair:
         xp = namespace(w)

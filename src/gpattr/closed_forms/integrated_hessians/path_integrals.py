@@ -104,7 +104,7 @@ def require_second_derivatives(kernel: Radial) -> None:
 class PathMoments:
     """Moments of n pairs of paths; u has k parts, and "cc" stands for the k² products of two.
 
-    The first two letters of a name are the weights along both paths, the number is that of ψ.
+    The first two letters of a name are the weights along both paths, the number is ψ's.
     """
 
     vectors: Array  # V, (n, d, k)
@@ -273,7 +273,7 @@ def moments_between(kernel: Radial, p: Array, q: Array, e: Array, rows: Array) -
 def _smooth(
     kernel: Radial, p: Array, q: Array, e: Array, lengths: list[Array], rows: Array
 ) -> Iterator[Part]:
-    """Integrate with a product of rules, those of the longest paths of a group."""
+    """Integrate with a product of the rules for the longest paths of a group."""
     gaussian = isinstance(kernel, SquaredExponential)
     classes = [_length_class(length, gaussian) for length in lengths]
     groups = sorted(
@@ -340,7 +340,7 @@ class _Frame:
         return PathMoments(self.vectors, *sums)
 
     def bound(self, kernel: Radial, sums: list[Array]) -> Array:
-        """Return the rounding of covariances, from the size of what they are assembled of."""
+        """Return the rounding of covariances, from the size of their terms."""
         return rounding(self.p, self.q, self.vectors, sums)
 
 
@@ -349,7 +349,7 @@ def weighted_moments(
 ) -> list[Array]:
     """Return the fields of `PathMoments` but the first, for parts c (n, N, 3) and weights (N,).
 
-    ``weights`` are those of A₂A₂, A₂A₁, A₁A₂ and A₁A₁.
+    ``weights`` belong to A₂A₂, A₂A₁, A₁A₂ and A₁A₁.
     """
     xp = namespace(c)
     r2 = xp.maximum(((c @ gram) * c).sum(axis=2), 0.0)
@@ -401,9 +401,9 @@ def _kinked(kernel: Radial, p: Array, q: Array, e: Array, row: Array) -> Part:
     """Integrate along one pair of paths, with panels along the second for each node of the first.
 
     With p = λq + p⊥, u = f + σp⊥ + ηq, where η = σλ − τ is known from the point of the second path
-    that is closest to that of the first: paths may be as close to each other as they like. The
-    error is the gap to the covariance of f(x) − f(b) and f(x') − f(b'), to which all of them add
-    up, and rounding.
+    that is closest to the first path's: paths may be as close to each other as they like. The error
+    is the gap to the covariance of f(x) − f(b) and f(x') − f(b'), to which all of them add up, and
+    rounding.
     """
     xp = namespace(p)
     s_near, t_near = closest_approach(p, q, e)

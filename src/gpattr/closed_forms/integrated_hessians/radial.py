@@ -130,7 +130,7 @@ def _weighted(part: PathIntegrals, pairs: Pairs, w: Array) -> Array:
 
 
 def _bound(kernel: Radial, paths: Paths, Z: Array, w: Array) -> Array:
-    """Return a bound (n,) on the error of `_contract`: that of quadrature, and rounding.
+    """Return a bound (n,) on the error of `_contract`: quadrature and rounding.
 
     An entry is at most about σ²(min(1, ‖p‖∞) + ‖p‖∞²/max(1, ‖p‖)), and is a sum over m. Positions
     on long paths are known to ε times their length.
@@ -205,7 +205,7 @@ for kind in (SquaredExponential, RationalQuadratic, Matern, Matern12, Matern32, 
 
 @dataclass(frozen=True)
 class Layout:
-    """Where pairs of features meet: positions in the matrix of all pairs (i, j) × (k, l)."""
+    """Places where pairs of features meet: positions in the matrix of all pairs (i, j) × (k, l)."""
 
     i: list[int]
     j: list[int]

@@ -1,4 +1,4 @@
-"""Prior covariances of attributions by quadrature, checked against what they must add up to.
+"""Prior covariances of attributions by quadrature, checked against their exact sums.
 
     Σᵢⱼ (𝒜k𝒜'ᵀ)ᵢⱼ = k(x, x') − k(x, b') − k(b, x') + k(b, b')
 
@@ -113,7 +113,7 @@ class _PathPairs:
         return not self.kernel.smooth and not self.kernel.kinks()
 
     def size(self, result: Array, rows: Array) -> Array:
-        """Return what errors of some rows are relative to: σ², or a larger entry."""
+        """Return the scale of errors of some rows: σ², or a larger entry."""
         xp = namespace(result)
         return xp.maximum(self.variance[rows], xp.max(xp.abs(result[rows]), axis=(1, 2)))
 

@@ -1,8 +1,8 @@
 """The rules of the paper, for comparison, with a given number of steps.
 
 They are the right-hand, trapezoid, Simpson and Gauss–Legendre rules. A rule stands on both sides of
-the derivative kernel, so mean and covariance are those of the Gaussian Σ_t w_t ∂f(b + t(x − b)), f
-being without its prior mean: what is known beforehand is integrated exactly.
+the derivative kernel, so mean and covariance belong to the Gaussian Σ_t w_t ∂f(b + t(x − b)), f
+being without its prior mean: the prior mean is integrated exactly.
 """
 
 from __future__ import annotations

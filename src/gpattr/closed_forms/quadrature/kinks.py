@@ -26,7 +26,7 @@ from gpattr.special.quadrature import gauss_legendre
 
 # length-scales to a panel, of 12 nodes or, for a singular kernel, 20
 PER_SPAN = {False: 1.0, True: 2.0}
-QUARTER_ORDERS = (10, 7)  # nodes along a side of a quarter, and those of the second rule
+QUARTER_ORDERS = (10, 7)  # nodes along a side of a quarter, of the rule and of the second rule
 QUARTER_GAP = 1e-11  # of the prior variance: quarters as accurate as this are not cut further
 QUARTER_DEPTH = 16  # levels, of which the first has 4 × 4 quarters
 MOST_QUARTERS = {False: 20_000, True: 8_000}  # of a singular kernel, which is the slowest, fewer
@@ -107,7 +107,7 @@ def between_with_kinks(
 
 
 def _hides_kinks(kernel: Kernel) -> bool:
-    """Return whether some part has kinks at unknown positions: those are found by trial."""
+    """Return whether some part has kinks at unknown positions, which are found by trial."""
     return any(not part.smooth and not part.kinks() for _, part in kernel.walk())
 
 

@@ -5,14 +5,14 @@
 
 The number of panels along a path follows from its length in length-scales, and panels halve where
 the kernel changes faster (`panels.py`). A smooth kernel shares its nodes among all points z; kinks
-(Matérn) need panels for each of them (`kinks.py`). Double integrals are those of `covariance.py`,
-with its checks.
+(Matérn) need panels for each of them (`kinks.py`). Double integrals come from `covariance.py`, with
+its checks.
 
-The gradients of a prior mean may jump, as those of a ReLU network do: a panel is halved until its
-two halves agree with the whole, and their sum over features with the values of the mean at its
-ends. So panels gather around jumps, down to the resolution of float64, and nowhere else. Rules are
-those of Gauss and Lobatto, which see both ends of a panel: a jump beyond the outermost nodes of
-another rule would be seen by none of its gradients.
+The gradients of a prior mean may jump, as a ReLU network's do: a panel is halved until its two
+halves agree with the whole, and their sum over features with the values of the mean at its ends. So
+panels gather around jumps, down to the resolution of float64, and nowhere else. The rules are
+Gauss–Lobatto rules, which see both ends of a panel: a jump beyond the outermost nodes of another
+rule would be seen by none of its gradients.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from gpattr.operators import Paths
 from gpattr.special import graded
 from gpattr.special.quadrature import gauss_lobatto
 
-ORDERS = (16, 12)  # nodes a panel, and those of the second rule
+ORDERS = (16, 12)  # nodes a panel, of the rule and of the second rule
 SINGULAR_ORDERS = (graded.SINGULAR_ORDER, graded.SINGULAR_CHECK_ORDER)
 GOOD = 1e-11  # of σ(x)σ(z): an error for which panels are halved
 ORDER, SLIM_ORDER = 10, 4  # nodes of a panel, and of one that is slim

@@ -1,6 +1,6 @@
 """Panels of a path, on each of which a kernel varies slowly enough for a fixed rule.
 
-Rules are those of Gauss and Legendre.
+The rules are Gauss–Legendre rules.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ def _refine(
         slim = xp.nonzero(narrow)[0]
         if len(slim):
             rough[slim] = _changes(kernel, paths[owner[slim]], lower[slim], upper[slim]) > CHANGE
-        # Derivatives that are not those of the values, or a function rough everywhere, would be
+        # Derivatives that disagree with the values, or a function rough everywhere, would be
         # halved without end: what is left then shows in the error.
         rough = rough & (xp.bincount(owner[rough], minlength=paths.shape[0]) <= MOST)[owner]
         done.append((owner[~rough], lower[~rough], upper[~rough]))
@@ -233,8 +233,8 @@ def _probes(
     """Return the points z for which k(·, z) is integrated on each panel, (panels, K, d).
 
     They are ``targets`` and, with ``own``, points of the path and beside it: the ends of the panel,
-    where the kernel sees it best, those of the path, and the middle of the panel unless that puts a
-    kink there.
+    where the kernel sees it best, the ends of the path, and the middle of the panel unless that
+    puts a kink there.
     """
     xp = namespace(paths.stop)
     others = None if targets is None else xp.broadcast_to(targets, (len(low), *targets.shape))

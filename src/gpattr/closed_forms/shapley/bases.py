@@ -57,7 +57,7 @@ class BasisFactors(ABC):
 
     @abstractmethod
     def pair(self, X: Array, B: Array, columns: Columns, some: slice) -> Pair:
-        """Return the same at rows and at baselines, (n, d) or (1, d)."""
+        """Return the values at rows and at baselines, (n, d) or (1, d)."""
 
     def parts(self, value: Array) -> list[tuple[int, Array]]:
         """Return the functions that products are, each with where it stands in the basis."""
@@ -182,7 +182,7 @@ KINDS: dict[type[Basis], Callable[[Any], BasisFactors]] = {
 def images_of(factors: BasisFactors, sites: Coalitions) -> tuple[Array, Array]:
     """Return the Shapley values of all functions, (n, players, p), and of products their size.
 
-    ε times the size, (n, count), is what rounding does to any of them.
+    ε times the size, (n, count), is the rounding of any of them.
     """
     xp, n = namespace(sites.stop), len(sites.stop)
     result = xp.zeros((n, sites.players.count, factors.functions))
@@ -323,7 +323,7 @@ def refuse_marginals(operator: Shapley, what: object) -> None:
 def corner_basis(
     operator: Shapley, basis: Basis, design: CoalitionDesign | None = None
 ) -> BasisFormulas:
-    """Return the formulas for any basis, from its values at coalitions, those of a design."""
+    """Return the formulas for any basis, from its values at the coalitions of a design."""
     if design is None:
         refuse_marginals(operator, basis)
     chosen = design_of(operator.players) if design is None else design

@@ -2,7 +2,7 @@
 
 For any kernel, basis or mean, φᵢf = Σ_S Aᵢ_S f(x_S, b_−S) with a matrix A of players by coalitions.
 Up to `players.MOST_PLAYERS` players all 2^p coalitions are used, and the result is exact. Beyond,
-those on the way of random permutations of the players are, each with its reverse (antithetic
+coalitions on the way of random permutations of the players are, each with its reverse (antithetic
 pairs): what permutations differ by is the sampling error.
 """
 
@@ -29,7 +29,7 @@ DEVIATIONS = 4.0  # standard errors that a sampling error hardly ever exceeds
 class CoalitionDesign:
     """Coalitions ``members`` (c, players) of 0 and 1, and the matrix ``weights`` A (q, c).
 
-    Outputs are those of players, or of the ``pairs`` (q, 2) of players that are given. Of sampled
+    Outputs belong to players, or to the ``pairs`` (q, 2) of players that are given. Of sampled
     coalitions ``groups`` are the estimates whose average A is, one for each pair of permutations:
     the coalitions of each, and its matrix on them.
     """
@@ -46,7 +46,7 @@ class CoalitionDesign:
 
     @property
     def method(self) -> str:
-        """What these coalitions are, in words."""
+        """The kind of these coalitions, in words."""
         if not self.groups:
             return "enumeration"
         return f"permutations ({len(self.groups)} antithetic pairs)"
@@ -173,9 +173,9 @@ def _covariance(
 ) -> tuple[Array, Array]:
     """Return A k(one, two) Aᵀ, (p, p), and a bound on its error, with k formed by blocks.
 
-    Sampled coalitions estimate 𝒜 by 𝒜 + δ. The variance s² of δ is that of single pairs about
-    their average, over their number, and a (co)variance changes by at most s² + 2σs, before as
-    after seeing data.
+    Sampled coalitions estimate 𝒜 by 𝒜 + δ. The variance s² of δ is the variance of single pairs
+    about their average, over their number, and a (co)variance changes by at most s² + 2σs, before
+    as after seeing data.
     """
     xp, weights = namespace(one), namespace(one).asarray(design.weights)
     total, size = xp.zeros((len(weights), len(weights))), 0.0

@@ -124,7 +124,7 @@ class SquaredExponentialFactor(LogFactor):
         return Logs(self.grouped(row), self.grouped(base), self.grouped(half))
 
     def contrast(self, x: Array, b: Array, z: Array) -> tuple[Array, Array]:
-        """Half the difference is −¼ (x − b)((x − z) + (b − z))/ℓ², the larger that of the nearer.
+        """Half the difference is −¼ (x − b)((x − z) + (b − z))/ℓ², the larger value the nearer's.
 
         It holds where every column is a player.
         """
@@ -140,7 +140,7 @@ class SquaredExponentialFactor(LogFactor):
         return self.grouped(row), -0.5 * near.sum(axis=0)
 
     def mixed(self, x: Array, b: Array, y: Array, c: Array) -> Array:
-        """It is (x − b)(y − c)/ℓ²."""
+        """The mixed difference is (x − b)(y − c)/ℓ²."""
         inverse = 1.0 / self.scaled(x, self.kernel.lengthscale)
         return self.grouped((x - b) * inverse * ((y - c) * inverse))
 

@@ -71,12 +71,12 @@ class Outputs:
 
     @cached_property
     def single(self) -> list[int]:
-        """Which of them are on the diagonal."""
+        """Positions of the pairs on the diagonal."""
         return [k for k, (i, j) in enumerate(self.pairs) if i == j]
 
     @cached_property
     def double(self) -> list[int]:
-        """Which of them are off the diagonal."""
+        """Positions of the pairs off the diagonal."""
         return [k for k, (i, j) in enumerate(self.pairs) if i != j]
 
     @cached_property

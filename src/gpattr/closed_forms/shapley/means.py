@@ -89,7 +89,7 @@ MEANS[Expectation, Mean] = mean_at_baselines
 
 
 def steps_of(sites: Coalitions) -> tuple[Array, Array]:
-    """Return x − b, (n, D), and at least the size of what it was found from."""
+    """Return x − b, (n, D), and at least the size of its terms."""
     if sites.weights is None:
         return sites.step, abs(sites.step)
     middle, size = (product(sites.weights, part) for part in (sites.start, abs(sites.start)))

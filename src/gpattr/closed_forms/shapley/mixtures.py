@@ -39,7 +39,7 @@ Leaf = tuple[Kernel, tuple[int, ...]]  # a kernel and its columns
 def mixture_of(kernel: Any, derivatives: int = 0) -> ScaleMixture:
     """Return a radial kernel as a mixture of squared exponentials with a certified error.
 
-    The error is also that of so many derivatives.
+    The error also covers this many derivatives.
     """
     if isinstance(kernel, RationalQuadratic):
         return rational_quadratic_mixture(kernel.alpha, MIXED, derivatives, RADIUS)
@@ -191,7 +191,7 @@ class _Family:
         return Bounded(result, self._error(sites, Z, w))
 
     def _error(self, sites: Coalitions, Z: Array, w: Array) -> Array:
-        """Return the rounding of all components, and what those that are left out may add."""
+        """Return the rounding of all components, and a bound on those that are left out."""
         assert self.inner.bound is not None
         left_out = 2.0 * NEGLIGIBLE * len(self.mixture.scales) * self.kernel.variance
         return self.inner.bound(sites, Z, w) + left_out * abs(w).sum(axis=0).max()

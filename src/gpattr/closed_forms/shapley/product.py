@@ -30,7 +30,7 @@ Logs = Callable[[Array, Array], Array]  # log kⱼ(x, z), (p, ...), for x, z (D,
 
 
 class Contrast(NamedTuple):
-    """What a product says of pairs of rows and points: ``c`` (p, r, k) and ``top`` (r, k).
+    """Contrasts of a product at pairs of rows and points: ``c`` (p, r, k) and ``top`` (r, k).
 
     ``top`` is σ² ∏ⱼ max(uⱼ, vⱼ); ``rows`` and ``points`` are where the pairs stand.
     """
@@ -117,7 +117,7 @@ class PositiveProduct:
         return DrawnFactors(self.logs)
 
     def _added(self, parts: list[Array]) -> Array:
-        """Return the sums over factors of what each says of its players, (p, ...)."""
+        """Return the sums over factors of each factor's values for its players, (p, ...)."""
         if len(parts) == 1:
             return parts[0]
         xp = namespace(parts[0])
@@ -221,7 +221,7 @@ def _players_first(x: Array) -> Array:
 
 @dataclass(eq=False)
 class DrawnFactors:
-    """Means of the factors ``logs`` over a drawn baseline; those at the data are remembered."""
+    """Means of the factors ``logs`` over a drawn baseline; means at the data are remembered."""
 
     logs: Logs
     at: tuple[Array, Array, Array] | None = None

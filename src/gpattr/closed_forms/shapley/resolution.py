@@ -70,7 +70,7 @@ from gpattr.operators.players import MOST_PLAYERS
 FEW, SEVERAL = 6, 9
 MOST_TERMS = 512
 
-# What each operator makes of a product of positive factors.
+# Formulas of each operator for a product of positive factors.
 ENGINES: dict[type[Shapley], Callable[[Any, PositiveProduct], Formulas]] = {
     Shapley: lambda operator, product: formulas(product),
     Expectation: lambda operator, product: mean_formulas(product),

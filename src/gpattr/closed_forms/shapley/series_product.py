@@ -65,7 +65,7 @@ class SeriesLeaf(ABC):
 
     @property
     def is_complex(self) -> bool:
-        """Whether the kernel is the real part of what its series are."""
+        """Whether the kernel is the real part of its series."""
         return False
 
 
@@ -142,14 +142,14 @@ class SeriesProduct:
 
     @cached_property
     def degree(self) -> int:
-        """How many players can vary at a time in one term of the kernel."""
+        """The number of players that can vary at a time in one term of the kernel."""
         parts = [leaf.players for leaf in self.leaves if leaf.weights is None]
         single = {player for part in parts for player in part}
         return min(len(self.players), len(single) + self.ring.orders)
 
     @property
     def width(self) -> int:
-        """How many numbers a pair of a row and a point needs."""
+        """The number of numbers that a pair of a row and a point needs."""
         return len(self.players) * len(self.ring.places)
 
     def reach(self, *rows: Array) -> float:

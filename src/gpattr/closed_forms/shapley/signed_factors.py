@@ -1,14 +1,14 @@
 """Factors of any sign that belong to one player: values, and differences that keep their digits.
 
-Rows are (n, D) arrays of all columns. `values` are those of every pair of a row and a point,
-(n, m); `pair` compares rows with baselines, (n, D) or (1, D), at every point; `quad` takes the i-th
-row of four arrays together, (n,).
+Rows are (n, D) arrays of all columns. `values` belong to every pair of a row and a point, (n, m);
+`pair` compares rows with baselines, (n, D) or (1, D), at every point; `quad` takes the i-th row of
+four arrays together, (n,).
 
 Factors at a row and at a baseline (`Pair`) are means and differences that multiply without
 cancellation. Along the diagonal of a multilinear extension a factor with the values u at the row
 and v at the baseline is (1 − t)v + tu = mean + (t − ½) step, mean = (u + v)/2 and step = u − v.
-Both follow for products from those of the factors, so that steps keep their digits where row and
-baseline are close:
+Both follow for products from mean and step of the factors, so that steps keep their digits where
+row and baseline are close:
 
     mean(ab) = mean a · mean b + ¼ step a · step b,
     step(ab) = mean a · step b + step a · mean b.
@@ -90,7 +90,7 @@ class Pair:
 class Quad:
     """A factor k(x, x') at both ends of two steps: x or b on the left, x' or b' on the right.
 
-    ``mean`` is that of the four values, ``left`` the difference x − b averaged over the right,
+    ``mean`` is the mean of the four values, ``left`` the difference x − b averaged over the right,
     ``right`` x' − b' averaged over the left, ``mixed`` the difference of differences; the factor is
     mean + (s − ½) left + (t − ½) right + (s − ½)(t − ½) mixed.
     """
@@ -137,7 +137,7 @@ class Quad:
 
     @property
     def size(self) -> Array:
-        """The largest of the four values, or of what is between them."""
+        """The largest of the four values, or of the values between them."""
         xp, result = namespace(self.mixed), abs(self.mean)
         for s in (-0.5, 0.5):
             for t in (-0.5, 0.5):

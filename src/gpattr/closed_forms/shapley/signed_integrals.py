@@ -130,7 +130,7 @@ def leave_one_out(factors: Sequence[Series], ring: Ring, degree: int) -> list[An
 
 
 def sizes(factors: Sequence[Series], ring: Ring) -> Any:
-    """Return Σᵢ |L|(slackᵢ ∏_{j≠i} sizeⱼ): ε times it is what rounding does to any of φᵢ."""
+    """Return Σᵢ |L|(slackᵢ ∏_{j≠i} sizeⱼ): ε times it is the rounding of any of φᵢ."""
     product: Series = {0: 1.0}
     total: Series = {}
     for factor in factors:
@@ -213,8 +213,8 @@ def pair_nodes(factors: Sequence[Series], degree: int) -> int:
     """Return how many nodes integrate the product of factors of `Pair` coefficients.
 
     A coefficient of hⱼ is at most (|mean| + |step|/2) exp((A − 1)λ) on the ellipse with half axis
-    A, with λ the share of |step|/2 in that sum, and coefficients of products are at most those of
-    products of sums of absolute values.
+    A, with λ the share of |step|/2 in that sum, and coefficients of products are at most the
+    coefficients of products of sums of absolute values.
     """
     if (degree + 1) // 2 <= FEW:
         return max(1, (degree + 1) // 2)

@@ -161,7 +161,7 @@ def _row_chunks(array: Any) -> list[Any]:
 
 
 def _survey(what: tuple[str, Names | None, int], part: tuple[int, Any]) -> tuple[int, str]:
-    """Return the number of rows of a partition, and what is wrong with them."""
+    """Return the number of rows of a partition, and their defects."""
     try:
         return len(_read(what, part)), ""
     except InvalidInputError as error:

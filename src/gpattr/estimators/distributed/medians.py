@@ -42,7 +42,7 @@ def medians(rows: Any) -> np.ndarray:
 
 
 def _values(rows: Any, leading: np.ndarray, shift: int, below: np.ndarray) -> np.ndarray | None:
-    """Return the values of these ranks among those that share the leading bits, if they are few."""
+    """Return the values of these ranks among values that share the leading bits, if few."""
     found: Found = rows.reduce(_gathered, (leading, shift), _merged, "medians")
     result = np.empty(leading.shape)
     for k, columns in enumerate(found):

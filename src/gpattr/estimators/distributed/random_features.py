@@ -51,7 +51,7 @@ def _totals(waves: Waves, segment: Segment) -> Totals:
 
 @dataclass(frozen=True)
 class DaskFrequencyEvidence(WaveEvidence):
-    """log p(y) for rows of Dask collections; ``centres`` are those of inputs and targets."""
+    """log p(y) for rows of Dask collections; ``centres`` belong to inputs and targets."""
 
     rows: DaskRows
     centres: tuple[np.ndarray, float]

@@ -72,7 +72,7 @@ class DaskRows(ByMoments):
 
     @cached_property
     def median(self) -> np.ndarray:
-        """The median of the inputs, (d,), exactly that of all rows."""
+        """The median of the inputs, (d,), exact over all rows."""
         return medians(self)
 
     def take(self, which: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -48,7 +48,7 @@ class CoregionalisedEvidence:
 
     @property
     def places(self) -> tuple[Array, ...]:
-        """Where the entries of R stand that are learned."""
+        """The places of the learned entries of R."""
         P = self.Y.shape[1]
         return np.diag_indices(P) if self.independent else np.tril_indices(P)
 

@@ -77,7 +77,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class Pull:
-    """What the derivatives by k(X, Z) need besides the rows.
+    """Arrays for the derivatives by k(X, Z), besides the rows.
 
     ``lost`` is I − B⁻¹ and ``into`` is (I − B⁻¹)L⁻¹.
     """
@@ -114,7 +114,7 @@ class CollapsedBound:
         raise NotImplementedError
 
     def at(self, kernel: Kernel, noise: float | None, inducing: np.ndarray) -> Bound:
-        """Return F and what its derivatives need, after one pass over the rows."""
+        """Return F and the arrays for its derivatives, after one pass over the rows."""
         Z = inducing.reshape(-1, self.d)
         m = len(Z)
         K = kernel(Z, Z)
@@ -214,7 +214,7 @@ class _Part(NamedTuple):
         return BoundSums(n, gram, cross, energy, missing, float(np.log(self.level).sum()))
 
     def slopes(self, kernel: Kernel, pull: Pull) -> dict[str, Any]:
-        """Return the part of these rows in the derivatives, also that by the noise."""
+        """Return the part of these rows in the derivatives, also by the noise."""
         Z, mu = pull.Z, pull.mu
         gradient, by_noise = gradient_for(kernel, Z), 0.0
         for rows in blocks(len(self.y), 96.0 * len(Z), self.X):

@@ -29,8 +29,7 @@ from gpattr.exceptions import NotPositiveDefiniteError
 class WeightFit:
     """The weights given data: ``weights`` (p,) with precision FFᵀ, the ``constant`` c, log p(y).
 
-    The rest is what derivatives need. ``scale`` is S^½, ``factor`` L, and ``residual``
-    (‖r‖² − ‖u‖²)/σ².
+    The rest is for derivatives. ``scale`` is S^½, ``factor`` L, and ``residual`` (‖r‖² − ‖u‖²)/σ².
     """
 
     weights: Array
