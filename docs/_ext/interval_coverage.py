@@ -17,6 +17,7 @@ from gpattr.plots.style import BLUE, GREY, INK
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks" / "coverage.json"
+MODELS = ROOT / "benchmarks" / "integrated_models.json"
 OTHERS = ROOT / "benchmarks" / "coverage_others.json"
 TABLES = ROOT / "benchmarks" / "coverage_tables.json"
 PICTURE = ROOT / "docs" / "pictures" / "coverage.png"
@@ -115,12 +116,23 @@ def real_tables() -> str:
     return "\n".join(lines)
 
 
+def models() -> str:
+    """Coverage of models of other libraries, as they were fitted and integrated."""
+    found = json.loads(MODELS.read_text(encoding="utf-8"))["regression"]
+    lines = ["| | as fitted | integrated |", "|---|---|---|"]
+    for name in dict.fromkeys(key.rpartition(", ")[0] for key in found if ", " in key):
+        cells = (f"{found[f'{name}, {how}']:.1%}" for how in ("fitted", "integrated"))
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
 GENERATED: dict[str, Callable[[], str]] = {
     "coverage_table": coverage_table,
     "failures_table": failures_table,
     "other_failures": lambda: failures_table(OTHERS),
     "others_table": others_table,
     "real_tables": real_tables,
+    "models": models,
 }
 
 
