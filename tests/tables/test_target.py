@@ -227,6 +227,14 @@ def test_classifiers_of_huge_numbers():
     assert model.held_out.best_peer[1] > 0.7
 
 
+def test_peers_of_labels_that_only_unseen_rows_have():
+    y = np.where(SCORE > 0, "ill", "well")
+    frame = FRAME[["a"]].assign(town=["far", "near"] * (N // 2 - 1) + ["one", "two"], t=y)
+    columns = Columns.of(frame, "t")
+    model = TableModel.fit(columns.features(frame), y, columns, task="classification")
+    assert len(model.held_out.peers) == 2
+
+
 def test_targets_of_several_currencies():
     amounts = [f"${3 * i}" if i % 2 else f"€{i}" for i in range(40)]
     frame = pd.DataFrame({"a": np.arange(40.0), "t": amounts})

@@ -340,6 +340,8 @@ PEERS: dict[str, Callable[[], Any]] = {
 def _guesses(X: Any, codes: np.ndarray, new: Any) -> dict[str, np.ndarray]:
     """Return the classes that peers trained on rows X predict for ``new`` rows, (r,) each."""
     rows, others = X.to_numpy(dtype=np.float64), new.to_numpy(dtype=np.float64)
-    size = np.maximum(np.abs(rows).max(axis=0), np.finfo(np.float64).tiny)
-    rows, others = rows / size, others / size  # a forest computes in single precision
+    # A forest computes in single precision; labels that only new rows have are columns of zeros.
+    size = np.abs(np.concatenate([rows, others])).max(axis=0)
+    size[size == 0] = 1.0
+    rows, others = rows / size, others / size
     return {name: peer().fit(rows, codes).predict(others) for name, peer in PEERS.items()}
