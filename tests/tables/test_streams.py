@@ -79,6 +79,7 @@ def test_quotes_newlines_and_blank_rows(tmp_path_factory, rows, separator, end, 
         'a,b\n1, "x"\n2,y\n3,z\n4,w\n5,v\n',
         "a,b\r1,2\r3,4\r5,6\r7,8\r9,10\r",
         "a,b\n1,2\n\n , \n3,4\n,\n5,6\n7,8",
+        "a,b,c\n1,2,3\n\xa0\n4,5,6\n\u2028,\xa0\n7,8,9\n",  # blank in Unicode
         ",b\n1,2\n3,4\n",
         "a,b\n1,2\n3\n4,5\n",
         'a,b\n1,2\n"3,4\n5,6\n7,8\n',

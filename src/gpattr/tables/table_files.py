@@ -32,7 +32,6 @@ HEAD = 2**20  # bytes that tell the separator and the column names
 BLOCK = 2**22  # bytes that are parsed at a time; longer records have a mark that is not closed
 BATCH = 2**14  # rows of a Parquet file that are read at a time
 BUFFER = 2**20  # bytes of a column of a Parquet file that are read at a time
-BLANK = ' "\t\r\n\x0b\x0c'
 
 Advance = Callable[[int], Any]
 
@@ -151,7 +150,8 @@ class CsvFile(TableFile):
         from pyarrow import csv as reader
 
         def decided(row: Any) -> str:
-            return "error" if row.text.strip(BLANK + self.separator) else "skip"
+            text = row.text.replace(self.separator, " ").replace('"', " ")
+            return "error" if text.strip() else "skip"
 
         options = (
             reader.ReadOptions(
