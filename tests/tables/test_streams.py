@@ -126,6 +126,14 @@ def test_numbers_are_the_same_to_the_last_bit(tmp_path_factory, number):
     assert quick is not None or "E" in text or "N" in text or "s" in text
 
 
+@pytest.mark.parametrize("end", [b"", b"\n"])
+def test_windows_encoding_of_the_last_letter(tmp_path, end):
+    """UTF-8 would go on behind it."""
+    path = tmp_path / "table.csv"
+    path.write_bytes(b"a,b\n1,tea\n2,caf\xe9" + end)
+    same_as_at_once(path)
+
+
 def test_parquet_in_parts_and_from_the_middle(tmp_path):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"a": rng.normal(size=23), "n": pd.array([*range(22), None], "Int64")})

@@ -282,6 +282,10 @@ def _encoding(path: str) -> str:
 def _filled(batch: Any) -> Any:
     """Return a mask of the rows that have more than spaces."""
     from pyarrow import compute as functions
+    try:
+        decoder.decode(b"", final=True) if found == "utf-8" else None
+    except UnicodeDecodeError:  # the file ends within a character
+        found = "cp1252"
 
     pc: Any = functions
     filled: Any = False
