@@ -254,14 +254,24 @@ def test_rows_that_contradict_the_columns(tmp_path):
         blank.read(0)
 
 
-def test_parts_wherever_the_bytes_are_cut(tmp_path, monkeypatch):
+@pytest.mark.parametrize("encoding", ["utf-8", "cp1252"])
+def test_parts_wherever_the_bytes_are_cut(tmp_path, monkeypatch, encoding):
     """Blocks of a file end in cells, in line ends and between quotation marks."""
     path = tmp_path / "t.csv"
     cells = ["1", '"x, y"', '"of two\r\nlines"', '"""5"""', "é"]
     rows = [f"{i},{cells[i % 5]},{cells[i // 5 % 5]}\r\n" for i in range(300)]
     rows.insert(100, ' ,"" ,\r\n')
-    path.write_bytes(b"a,b,c\r\n" + "".join(rows).encode())
-    for size in (97, 128, 1001):
+    path.write_bytes(b"a,b,c\r\n" + "".join(rows).encode(encoding))
+    for size in (97, 128, 129, 130, 131, 1001):
+        monkeypatch.setattr(table_files, "BLOCK", size)
+        same_as_at_once(path)
+
+
+@pytest.mark.parametrize("end", ["\r", "\r\n"])
+def test_a_last_part_that_is_a_line_end(tmp_path, monkeypatch, end):
+    path = tmp_path / "t.csv"
+    path.write_bytes(end.join(["a;b", *['"a;b";1'] * 40, ""]).encode())
+    for size in range(24, 50):
         monkeypatch.setattr(table_files, "BLOCK", size)
         same_as_at_once(path)
 
