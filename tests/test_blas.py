@@ -326,6 +326,22 @@ def test_limits_of_threads_that_enter_and_leave_in_any_order(four_threads):
     assert numbers() == before
 
 
+def test_limits_hold_in_threads_other_than_the_first():
+    """Of a real BLAS, whose number of threads this thread has set before."""
+    with threadpool_limits(limits=2, user_api="blas"), ThreadPoolExecutor(1) as other:
+        before, outer, inner = numbers(), ExitStack(), ExitStack()
+        outer.enter_context(blas.one_blas_thread)
+        other.submit(inner.enter_context, blas.one_blas_thread).result()
+        outer.close()
+        assert set(numbers()) == {1}
+        other.submit(inner.close).result()  # the last to leave
+        assert numbers() == before == [2] * len(before)
+        other.submit(inner.enter_context, blas.one_blas_thread).result()  # the first to enter
+        assert set(numbers()) == {1}
+        other.submit(inner.close).result()
+        assert numbers() == before
+
+
 def test_users_limits_are_kept(monkeypatch):
     monkeypatch.setattr(blas, "ALONE", 0)
     pool, seen = workers.Pool(2), set()

@@ -254,6 +254,16 @@ def test_pipelines_of_scalers(scaler):
     )
 
 
+@pytest.mark.parametrize("steps", [["passthrough"], ["passthrough", StandardScaler()]], ids=len)
+def test_names_behind_a_step_that_is_passed_through(steps):
+    frame = pd.DataFrame(X, columns=["size", "age"])
+    model = make_pipeline(*steps, GaussianProcessRegressor(alpha=0.1, optimizer=None)).fit(frame, Y)
+    explainer = Explainer(model)
+    expected = explainer(frame[:3])
+    assert expected.feature_names == explainer(X[:3]).feature_names == ("size", "age")
+    np.testing.assert_array_equal(explainer(frame[["age", "size"]][:3]).values, expected.values)
+
+
 def test_selections_and_columns_that_are_used_twice():
     rows = np.column_stack([X, RNG.normal(size=30)])
     chosen = make_pipeline(SelectKBest(f_regression, k=2), fitted(RBF(1.0) + WhiteKernel(0.1))).fit(

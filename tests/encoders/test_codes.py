@@ -6,6 +6,7 @@ import pytest
 
 from gpattr import Explainer
 from gpattr.encoders import Encoder
+from gpattr.encoders.dates import Dates
 from gpattr.exceptions import InvalidInputError
 from gpattr.kernels import Matern52
 from gpattr.posteriors import EncodedPosterior, ExactPosterior
@@ -110,3 +111,18 @@ def test_bad_codes(codes):
         Encoder(tuple(FRAME), {"solvent": LABELS}, codes=codes)
     with pytest.raises(InvalidInputError, match="expected one of .* in column 'solvent'"):
         ENCODER.encode("X", FRAME.assign(solvent="acetone"))
+
+
+def test_polars_frames():
+    polars = pytest.importorskip("polars", reason="Polars is not installed")
+    frame = FRAME.assign(day=pd.date_range("2024-03-01", periods=len(FRAME)))
+    encoder = Encoder(tuple(frame), {"solvent": LABELS}, dates={"day": Dates.of(frame["day"].to_numpy())})
+    table = polars.DataFrame({name: frame[name].to_numpy() for name in reversed(frame.columns)})
+    expected = encoder.encode("X", frame)
+    np.testing.assert_array_equal(encoder.encode("X", table), expected)
+    enum = table.with_columns(polars.col("solvent").cast(polars.Enum(LABELS)))
+    np.testing.assert_array_equal(encoder.encode("X", enum), expected)
+    for name in ("heat", "solvent"):
+        gap = table.with_columns(polars.lit(None, table.schema[name]).alias(name))
+        with pytest.raises(InvalidInputError, match=name):
+            encoder.encode("X", gap)

@@ -35,6 +35,8 @@ KERNELS = {
     "product": SE * (Linear() + Constant(0.5)),
     "selected": Select(Polynomial(degree=2) * SquaredExponential(0.8), [2, 0]),
     "sums of one column": Select(Matern32() + Linear(), [1]) * (Select(Linear(), [3]) + SE),
+    "columns without effect": Select(Matern32(), [1])
+    * (Select(Constant(0.5), [0, 2]) + Select(Select(Linear(), [1]), [0, 3]) * Constant(2.0)),
 }
 GROUPS = {"single": ((0,), (1,), (2,), (3,)), "two": ((3, 1), (0, 2)), "one": ((0, 1, 2, 3),)}
 

@@ -79,6 +79,7 @@ def test_quotes_newlines_and_blank_rows(tmp_path_factory, rows, separator, end, 
         'a,b\n1, "x"\n2,y\n3,z\n4,w\n5,v\n',
         "a,b\r1,2\r3,4\r5,6\r7,8\r9,10\r",
         "a,b\n1,2\n\n , \n3,4\n,\n5,6\n7,8",
+        "a,b,c\n1,2,3\n\xa0\n4,5,6\n\u2028,\xa0\n7,8,9\n",  # blank in Unicode
         ",b\n1,2\n3,4\n",
         "a,b\n1,2\n3\n4,5\n",
         'a,b\n1,2\n"3,4\n5,6\n7,8\n',
@@ -123,6 +124,14 @@ def test_numbers_are_the_same_to_the_last_bit(tmp_path_factory, number):
         slow = read_numbers(pd.Series([text], dtype=object)).values.to_numpy()
         assert quick[0] == slow[0]
     assert quick is not None or "E" in text or "N" in text or "s" in text
+
+
+@pytest.mark.parametrize("end", [b"", b"\n"])
+def test_windows_encoding_of_the_last_letter(tmp_path, end):
+    """UTF-8 would go on behind it."""
+    path = tmp_path / "table.csv"
+    path.write_bytes(b"a,b\n1,tea\n2,caf\xe9" + end)
+    same_as_at_once(path)
 
 
 def test_parquet_in_parts_and_from_the_middle(tmp_path):
@@ -245,14 +254,24 @@ def test_rows_that_contradict_the_columns(tmp_path):
         blank.read(0)
 
 
-def test_parts_wherever_the_bytes_are_cut(tmp_path, monkeypatch):
+@pytest.mark.parametrize("encoding", ["utf-8", "cp1252"])
+def test_parts_wherever_the_bytes_are_cut(tmp_path, monkeypatch, encoding):
     """Blocks of a file end in cells, in line ends and between quotation marks."""
     path = tmp_path / "t.csv"
     cells = ["1", '"x, y"', '"of two\r\nlines"', '"""5"""', "é"]
     rows = [f"{i},{cells[i % 5]},{cells[i // 5 % 5]}\r\n" for i in range(300)]
     rows.insert(100, ' ,"" ,\r\n')
-    path.write_bytes(b"a,b,c\r\n" + "".join(rows).encode())
-    for size in (97, 128, 1001):
+    path.write_bytes(b"a,b,c\r\n" + "".join(rows).encode(encoding))
+    for size in (97, 128, 129, 130, 131, 1001):
+        monkeypatch.setattr(table_files, "BLOCK", size)
+        same_as_at_once(path)
+
+
+@pytest.mark.parametrize("end", ["\r", "\r\n"])
+def test_a_last_part_that_is_a_line_end(tmp_path, monkeypatch, end):
+    path = tmp_path / "t.csv"
+    path.write_bytes(end.join(["a;b", *['"a;b";1'] * 40, ""]).encode())
+    for size in range(24, 50):
         monkeypatch.setattr(table_files, "BLOCK", size)
         same_as_at_once(path)
 

@@ -11,6 +11,7 @@ from gpattr._core import documents
 from gpattr.exceptions import FileFormatError, InvalidInputError
 from gpattr.tables import Columns, TableModel, held_out, read_table
 from gpattr.tables.held_out import HeldOut
+from gpattr.tables.stream import Stream
 
 ROWS = [
     ("72", "3,5", "red"),
@@ -376,3 +377,12 @@ def test_files_that_are_no_models(tmp_path):
     path.write_text('{"format": "gpattr.GPRegressor"}')
     with pytest.raises(FileFormatError, match="expected a file of format 'gpattr.table_model'"):
         TableModel.load(path)
+
+
+@pytest.mark.parametrize("text", [",,\n,,\n", '""\n\n', '" ",\n,\n'])
+def test_files_of_nothing_but_separators(tmp_path, text):
+    path = tmp_path / "t.csv"
+    path.write_text(text)
+    for read in (read_table, Stream.of):
+        with pytest.raises(InvalidInputError, match=r"t\.csv: expected "):
+            read(path)

@@ -41,6 +41,14 @@ def _libraries() -> list[Any]:
     return ThreadpoolController().select(user_api="blas").lib_controllers
 
 
+def _limit(library: Any, number: int) -> None:
+    """Set the number of threads of a BLAS, from any thread.
+
+    `set_num_threads` of threadpoolctl 3.8 does nothing outside of the first thread that called it.
+    """
+    getattr(library, "_real_set_num_threads", library.set_num_threads)(number)
+
+
 class OneThread:
     """A limit of one thread on every BLAS of the process, as a context that any number may enter.
 
@@ -58,7 +66,7 @@ class OneThread:
                 numbers = [(library, library.get_num_threads()) for library in _libraries()]
                 self.limited = [(library, number) for library, number in numbers if number > 1]
                 for library, _ in self.limited:
-                    library.set_num_threads(1)
+                    _limit(library, 1)
 
     def __exit__(self, *_: object) -> None:
         with self.lock:
@@ -70,7 +78,7 @@ class OneThread:
         """Give each library its threads again, unless someone else has set their number since."""
         for library, number in self.limited:
             if library.get_num_threads() == 1:
-                library.set_num_threads(number)
+                _limit(library, number)
         self.limited = []
 
     def after_fork(self) -> None:

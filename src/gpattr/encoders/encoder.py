@@ -251,6 +251,10 @@ class Encoder:
     def encode(self, name: str, X: Any) -> Array:
         """Return a frame as numbers, (n, encoded columns); raise for unknown labels."""
         refuse_lazy(name, X)
+        if is_frame(X) and not hasattr(X, "infer_objects"):  # of Polars, say
+            import pandas as pd
+
+            X = pd.DataFrame({label: X[label].to_numpy() for label in X.columns})
         if self.as_one_feature and not (is_frame(X) and self.named):
             import pandas as pd
 

@@ -186,7 +186,9 @@ def _seen(kernel: Kernel, width: int) -> set[int]:
 def _narrowed(kernel: Kernel, columns: list[int]) -> Kernel:
     """Return a sum of selections as a function of the columns that it sees."""
     if isinstance(kernel, Select):
-        return Select(kernel.kernel, [columns.index(i) for i in kernel.features])
+        seen = sorted(_seen(kernel.kernel, len(kernel.features)))
+        inner = _narrowed(kernel.kernel, seen)
+        return Select(inner, [columns.index(kernel.features[i]) for i in seen]) if seen else inner
     if isinstance(kernel, (Sum, Product, Scale)):
         return kernel.map_parts(lambda part: _narrowed(part, columns))
     return kernel

@@ -141,7 +141,7 @@ def separator_of(name: str, text: str, fewest: int) -> str:
             if any(map(str.strip, row))
         )
         counts = [len(row) for row in islice(lines, SAMPLE)]
-        return len(set(counts)) == 1 and counts[0] >= fewest, counts[0]
+        return len(set(counts)) == 1 and counts[0] >= fewest, counts[0] if counts else 0
 
     found = {separator: columns(separator) for separator in SEPARATORS}
     best = max(found, key=lambda separator: found[separator])

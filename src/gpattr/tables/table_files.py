@@ -32,7 +32,6 @@ HEAD = 2**20  # bytes that tell the separator and the column names
 BLOCK = 2**22  # bytes that are parsed at a time; longer records have a mark that is not closed
 BATCH = 2**14  # rows of a Parquet file that are read at a time
 BUFFER = 2**20  # bytes of a column of a Parquet file that are read at a time
-BLANK = ' "\t\r\n\x0b\x0c'
 
 Advance = Callable[[int], Any]
 
@@ -151,13 +150,14 @@ class CsvFile(TableFile):
         from pyarrow import csv as reader
 
         def decided(row: Any) -> str:
-            return "error" if row.text.strip(BLANK + self.separator) else "skip"
+            text = row.text.replace(self.separator, " ").replace('"', " ")
+            return "error" if text.strip() else "skip"
 
+        growth = 1 if self.encoding == "utf-8" else 3
         options = (
             reader.ReadOptions(
                 use_threads=False,
-                block_size=BLOCK,
-                encoding=self.encoding,
+                block_size=BLOCK * growth,
                 column_names=self.header,
                 skip_rows_after_names=self.line,
             ),
@@ -172,7 +172,7 @@ class CsvFile(TableFile):
         )
         done = 0
         try:
-            with _Blocks(self.path) as file, _readable(self.path):
+            with _Blocks(self.path, self.encoding, growth) as file, _readable(self.path):
                 for batch in reader.open_csv(file, *options):
                     advance(file.tell() - done)
                     done = file.tell()
@@ -236,17 +236,23 @@ class ParquetFile(TableFile):
 
 
 class _Blocks(io.FileIO):
-    """A file that is not cut between the two letters of a line end.
+    """A file as UTF-8, which is not cut between the two letters of a line end.
 
-    In a quoted cell pyarrow (26) would lose the second one.
+    In a quoted cell pyarrow (26) would lose the second one. A byte of another encoding may become
+    as many as its ``growth``.
     """
 
+    def __init__(self, path: str, encoding: str, growth: int) -> None:
+        super().__init__(path)
+        self.encoding, self.growth = encoding, growth
+
     def read(self, size: int | None = -1, /) -> bytes:
-        content = super().read(size) or b""
-        if len(content) > 1 and content.endswith(b"\r"):
-            self.seek(-1, os.SEEK_CUR)
-            return content[:-1]
-        return content
+        content = super().read(size // self.growth if size else size) or b""
+        if len(content) > 1 and content.endswith(b"\r") and (following := super().read(1)):
+            cut = following == b"\n"
+            self.seek(-1 - cut, os.SEEK_CUR)
+            content = content[:-1] if cut else content
+        return content if self.growth == 1 else content.decode(self.encoding).encode()
 
 
 @contextmanager
@@ -276,6 +282,10 @@ def _encoding(path: str) -> str:
                 decoder.decode(content) if found == "utf-8" else None
             except UnicodeDecodeError:
                 found = "cp1252"
+    try:
+        decoder.decode(b"", final=True) if found == "utf-8" else None
+    except UnicodeDecodeError:  # the file ends within a character
+        found = "cp1252"
     return found
 
 

@@ -50,8 +50,9 @@ def pipeline(model: Any, data: Any = None) -> Adapted:
     """
     *steps, (_, last) = model.steps
     inner, transformer = adapt(last, data=data), model[:-1]
-    named, width = hasattr(model, "feature_names_in_"), _width(model)
-    own = model.feature_names_in_ if named else [f"x{i}" for i in range(width)]
+    first = next(step for _, step in model.steps if step is not None and step != "passthrough")
+    named, width = hasattr(first, "feature_names_in_"), _width(model)
+    own = first.feature_names_in_ if named else [f"x{i}" for i in range(width)]
     names, columns = list(map(str, own)), [FeatureColumn(i) for i in range(width)]
     for _, step in steps:
         columns = transformed(step, columns)
@@ -67,7 +68,7 @@ def pipeline(model: Any, data: Any = None) -> Adapted:
         if encoder is not None:
             rows = encoder.decode(X)
             return rows if named else rows.to_numpy(dtype=object)
-        return with_columns(X, model)
+        return with_columns(X, first)
 
     def predict(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         made: Any = transformer.transform(table(X)) if len(transformer) else table(X)
