@@ -116,7 +116,9 @@ def test_bad_codes(codes):
 def test_polars_frames():
     polars = pytest.importorskip("polars", reason="Polars is not installed")
     frame = FRAME.assign(day=pd.date_range("2024-03-01", periods=len(FRAME)))
-    encoder = Encoder(tuple(frame), {"solvent": LABELS}, dates={"day": Dates.of(frame["day"].to_numpy())})
+    encoder = Encoder(
+        tuple(frame), {"solvent": LABELS}, dates={"day": Dates.of(frame["day"].to_numpy())}
+    )
     table = polars.DataFrame({name: frame[name].to_numpy() for name in reversed(frame.columns)})
     expected = encoder.encode("X", frame)
     np.testing.assert_array_equal(encoder.encode("X", table), expected)
