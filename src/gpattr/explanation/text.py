@@ -128,7 +128,8 @@ def interval_note(ex: Explanation) -> str:
         )
     apart, total = float((ex.share_between() * ex.var).sum()), float(ex.var.sum())
     share = f": {apart / total:.0%} of the variance of the attributions" if total > 0 else ""
-    return f"Intervals include that the hyperparameters of the model are not known{share}."
+    models = f"by a mixture of {len(ex.distribution.weights)} models"
+    return f"Intervals include that hyperparameters are not known, {models}{share}."
 
 
 def _drawn_note(ex: Explanation) -> str:
