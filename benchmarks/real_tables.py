@@ -150,7 +150,8 @@ def explain(table: Table, limit: float) -> dict[str, Any]:
         found |= {"ok": used.pop("code") == 0, **used}
         if not found["ok"]:
             lines = errors.read_text("utf-8", "replace").strip().splitlines()
-            return found | {"error": lines[-1] if lines else "no message"}
+            said_last = lines[-1].replace(str(data), data.name) if lines else "no message"
+            return found | {"error": said_last}
         return found | _results(json.loads(said.read_text("utf-8")), out)
 
 
